@@ -1,0 +1,33 @@
+# Each target does its own set-up: all it needs is Python 3.11 or newer and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/plot
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/test
+	$(BIN)/python -m pytest -q
+
+lint: $(VENV)/lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/bench
+	$(BIN)/python benchmarks/run.py
+
+# The file .venv/EXTRA says that the package with that extra is installed.
+$(VENV)/%: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch $@
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"treefield needs Python 3.11 or newer, this is {sys.version.split()[0]}; set PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+
+clean:
+	rm -rf $(VENV) build dist demo-output .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

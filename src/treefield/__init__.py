@@ -1,0 +1,58 @@
+"""treefield: the most probable labelling of a Markov random field, by exact search on trees."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from treefield.models.grid import GridMRF
+    from treefield.models.pairwise import EdgeTables, Potts, Table, TruncatedLinear, TruncatedQuadratic
+    from treefield.results import MAPResult
+    from treefield.solvers.icm import icm
+    from treefield.solvers.scan_line import scan_line
+    from treefield.solvers.t_icm import t_icm
+    from treefield.solvers.tree_bp import tree_bp
+
+__version__ = "0.1.0"
+
+# Each name and where it lives; loaded when first used, so that `import treefield` is quick.
+_HOMES = {
+    "GridMRF": "models.grid",
+    "Potts": "models.pairwise",
+    "TruncatedLinear": "models.pairwise",
+    "TruncatedQuadratic": "models.pairwise",
+    "Table": "models.pairwise",
+    "EdgeTables": "models.pairwise",
+    "MAPResult": "results",
+    "tree_bp": "solvers.tree_bp",
+    "icm": "solvers.icm",
+    "t_icm": "solvers.t_icm",
+    "scan_line": "solvers.scan_line",
+}
+
+__all__ = [
+    "EdgeTables",
+    "GridMRF",
+    "MAPResult",
+    "Potts",
+    "Table",
+    "TruncatedLinear",
+    "TruncatedQuadratic",
+    "icm",
+    "scan_line",
+    "t_icm",
+    "tree_bp",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'treefield' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"treefield.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,260 @@
+"""Eight numbers that move together: a small SIMD vector type for Numba.
+
+Numba cannot be told that arrays do not alias, so short inner loops over lanes do not vectorise. A vector type does it: one Numba type whose
+LLVM model is ``<8 x T>`` and a lowering for each operation; LLVM turns it into AVX, AVX-512 or NEON as the host allows. The number of lanes is
+the same on every machine and no operation carries fast-math flags, so every machine computes the same bits.
+
+Operators ``+ += - * < <= == != & |`` work on lanes of one type; the functions below do the rest.
+"""
+
+import operator
+
+from llvmlite import ir
+from numba.core import types
+from numba.core.cgutils import get_or_insert_function
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, models, register_model
+
+LANES = 8
+
+_I32 = ir.IntType(32)
+
+
+class Lanes(types.Type):
+    """The Numba type of eight values of one scalar type (a boolean element makes a mask)."""
+
+    def __init__(self, element: types.Type) -> None:
+        self.element = element
+        super().__init__(name=f"Lanes({element})")
+
+
+MASK = Lanes(types.boolean)
+
+
+def _vector(element):
+    if isinstance(element, types.Float):
+        scalar = ir.FloatType() if element.bitwidth == 32 else ir.DoubleType()
+    else:
+        scalar = ir.IntType(1 if element == types.boolean else element.bitwidth)
+    return ir.VectorType(scalar, LANES)
+
+
+@register_model(Lanes)
+class LanesModel(models.PrimitiveModel):
+    """Lanes live in a vector register."""
+
+    def __init__(self, dmm, fe_type):
+        super().__init__(dmm, fe_type, _vector(fe_type.element))
+
+
+def _is_float(lanes):
+    return isinstance(lanes.element, types.Float)
+
+
+def _arithmetic(operation, on_floats, on_integers):
+    @infer_global(operation)
+    class Typing(AbstractTemplate):
+        def generic(self, args, kws):
+            if len(args) == 2 and isinstance(args[0], Lanes) and args[0] == args[1]:
+                return signature(args[0], *args)
+            return None
+
+    @lower_builtin(operation, Lanes, Lanes)
+    def lower(context, builder, sig, args):
+        return getattr(builder, on_floats if _is_float(sig.args[0]) else on_integers)(*args)
+
+
+def _comparison(operation, symbol):
+    @infer_global(operation)
+    class Typing(AbstractTemplate):
+        def generic(self, args, kws):
+            if len(args) == 2 and isinstance(args[0], Lanes) and args[0] == args[1]:
+                return signature(MASK, *args)
+            return None
+
+    @lower_builtin(operation, Lanes, Lanes)
+    def lower(context, builder, sig, args):
+        return _compare(builder, sig.args[0], symbol, *args)
+
+
+def _compare(builder, lanes, symbol, a, b):
+    if _is_float(lanes):
+        return builder.fcmp_unordered(symbol, a, b) if symbol == "!=" else builder.fcmp_ordered(symbol, a, b)
+    return builder.icmp_signed(symbol, a, b)
+
+
+for _operation, _names in {
+    operator.add: ("fadd", "add"),
+    operator.iadd: ("fadd", "add"),
+    operator.sub: ("fsub", "sub"),
+    operator.mul: ("fmul", "mul"),
+    operator.and_: ("and_", "and_"),
+    operator.or_: ("or_", "or_"),
+}.items():
+    _arithmetic(_operation, *_names)
+for _operation, _symbol in {operator.lt: "<", operator.le: "<=", operator.eq: "==", operator.ne: "!="}.items():
+    _comparison(_operation, _symbol)
+
+
+def _pointer(context, builder, array_type, array, index):
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.gep(data, [index])
+
+
+def _align(array_type):
+    return array_type.dtype.bitwidth // 8
+
+
+@intrinsic
+def load(typingctx, array, index):
+    """The eight values of a flat `array` from `index` on, in the array's own type."""
+
+    def codegen(context, builder, sig, args):
+        pointer = _pointer(context, builder, sig.args[0], *args)
+        return builder.load(builder.bitcast(pointer, _vector(array.dtype).as_pointer()), align=_align(array))
+
+    return Lanes(array.dtype)(array, types.intp), codegen
+
+
+@intrinsic
+def store(typingctx, array, index, value):
+    """Write eight values to a flat `array` from `index` on."""
+
+    def codegen(context, builder, sig, args):
+        pointer = _pointer(context, builder, sig.args[0], *args[:2])
+        builder.store(args[2], builder.bitcast(pointer, args[2].type.as_pointer()), align=_align(array))
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, Lanes(array.dtype)), codegen
+
+
+@intrinsic
+def gather(typingctx, array, base, index):
+    """The value of a flat `array` at `base` + each lane's own index (int32 or int64 lanes)."""
+
+    def codegen(context, builder, sig, args):
+        result = ir.Constant(_vector(array.dtype), ir.Undefined)
+        first = _pointer(context, builder, sig.args[0], args[0], args[1])
+        for lane in range(LANES):
+            position = builder.extract_element(args[2], ir.Constant(_I32, lane))
+            result = builder.insert_element(result, builder.load(builder.gep(first, [position])), ir.Constant(_I32, lane))
+        return result
+
+    return Lanes(array.dtype)(array, types.intp, index), codegen
+
+
+@intrinsic
+def gather_from(typingctx, array, origins, base, offset):
+    """The value of a flat `array` at origins[base + lane] + offset, for each lane."""
+
+    def codegen(context, builder, sig, args):
+        result = ir.Constant(_vector(array.dtype), ir.Undefined)
+        moved = _pointer(context, builder, sig.args[0], args[0], args[3])
+        first = _pointer(context, builder, sig.args[1], args[1], args[2])
+        for lane in range(LANES):
+            origin = builder.load(builder.gep(first, [ir.Constant(_I32, lane)]))
+            result = builder.insert_element(result, builder.load(builder.gep(moved, [origin])), ir.Constant(_I32, lane))
+        return result
+
+    return Lanes(array.dtype)(array, origins, types.intp, types.intp), codegen
+
+
+@intrinsic
+def full(typingctx, scalar):
+    """Eight copies of one number."""
+
+    def codegen(context, builder, sig, args):
+        empty = ir.Constant(_vector(scalar), ir.Undefined)
+        first = builder.insert_element(empty, args[0], ir.Constant(_I32, 0))
+        return builder.shuffle_vector(first, empty, ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES))
+
+    return Lanes(scalar)(scalar), codegen
+
+
+@intrinsic
+def cast(typingctx, value, like):
+    """Convert lanes to the element type of `like`, an array or a NumPy scalar type."""
+    source, target = value.element, like.dtype
+
+    def codegen(context, builder, sig, args):
+        vector = _vector(target)
+        if source == target:
+            return args[0]
+        if isinstance(source, types.Float):
+            if isinstance(target, types.Float):
+                return (builder.fpext if target.bitwidth > source.bitwidth else builder.fptrunc)(args[0], vector)
+            return builder.fptosi(args[0], vector)
+        if isinstance(target, types.Float):
+            return (builder.sitofp if source.signed else builder.uitofp)(args[0], vector)
+        if target.bitwidth < source.bitwidth:
+            return builder.trunc(args[0], vector)
+        return (builder.sext if source.signed else builder.zext)(args[0], vector)
+
+    return Lanes(target)(value, like), codegen
+
+
+@intrinsic
+def minimum(typingctx, a, b):
+    """The lesser of each pair; `b` where they are equal."""
+
+    def codegen(context, builder, sig, args):
+        return builder.select(_compare(builder, a, "<", *args), *args)
+
+    return a(a, a), codegen
+
+
+@intrinsic
+def absolute(typingctx, a):
+    """The magnitude of each (floating) lane."""
+
+    def codegen(context, builder, sig, args):
+        vector = args[0].type
+        fabs = get_or_insert_function(
+            builder.module, ir.FunctionType(vector, [vector]), f"llvm.fabs.v{LANES}f{a.element.bitwidth}"
+        )
+        return builder.call(fabs, args)
+
+    return a(a), codegen
+
+
+@intrinsic
+def where(typingctx, mask, a, b):
+    """`a` where the mask holds, else `b`."""
+    return a(MASK, a, a), lambda context, builder, sig, args: builder.select(*args)
+
+
+@intrinsic
+def bits(typingctx, mask):
+    """The mask as an integer, lane k in bit k."""
+
+    def codegen(context, builder, sig, args):
+        return builder.zext(builder.bitcast(args[0], ir.IntType(LANES)), ir.IntType(64))
+
+    return types.int64(MASK), codegen
+
+
+@intrinsic
+def lane(typingctx, value, k):
+    """One lane's value."""
+
+    def codegen(context, builder, sig, args):
+        return builder.extract_element(args[0], args[1])
+
+    return value.element(value, types.intp), codegen
+
+
+@intrinsic
+def with_lane(typingctx, value, k, scalar):
+    """The same lanes but for lane `k`."""
+
+    def codegen(context, builder, sig, args):
+        return builder.insert_element(args[0], args[2], args[1])
+
+    return value(value, types.intp, value.element), codegen
+
+
+@intrinsic
+def lane_numbers(typingctx):
+    """0 1 2 3 4 5 6 7, as int32 lanes."""
+    lanes = Lanes(types.int32)
+    return lanes(), lambda context, builder, sig, args: ir.Constant(_vector(types.int32), list(range(LANES)))

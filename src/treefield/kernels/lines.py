@@ -1,0 +1,300 @@
+"""Exact search on lines: eight rows (or columns, or pillars) advance together, one lane each.
+
+A line is searched from both ends to its middle, so that two chains of operations are in flight and hide each other's latency. Everything that
+belongs to a position along the line is stored in *slots*, in the order in which it is used: the first position, the last, the second, the last
+but one, ..., at the end the middle.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from treefield.kernels.jit import inlined, kernel
+from treefield.kernels.lanes import LANES, bits, cast, full, gather, gather_from, lane, lane_numbers, load, minimum, store, where
+from treefield.kernels.rules import back, label_count, message, pair, plus, prepare
+
+
+class Lines(NamedTuple):
+    """Where the lines along one axis lie; step q solves eight of them while the lines beside them stay fixed. Flat arrays:
+
+    sites    [step][direction][lane]  the first site of the line itself (direction 0), then of the lines beside it: per other axis the one
+                                      before and the one after (the line itself where there is none)
+    exists   [step][direction][lane]  whether there are such edges
+    counts   [step]                   how many lanes are in use
+    edges    [step][direction][lane]  the first edge of the line, and towards the lines beside it, as an index into all edges;
+    edge_strides [direction]          to the next position's edge
+    """
+
+    sites: np.ndarray
+    exists: np.ndarray
+    counts: np.ndarray
+    edges: np.ndarray
+    edge_strides: np.ndarray
+    stride: int
+    length: int
+    labels: int
+    directions: int
+
+
+class Packed(NamedTuple):
+    """The costs of the lines: unary [step][slot][label][lane], weights [step][direction][slot][lane], or one slot where all are alike."""
+
+    unary: np.ndarray
+    weights: np.ndarray
+    weight_slots: int
+
+
+class Scratch(NamedTuple):
+    """One thread's work space: costs [slot][label][lane], two messages [label][lane], their minima and the new labels [slot][lane]."""
+
+    h: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    lows: np.ndarray
+    new: np.ndarray
+
+
+@inlined
+def position(slot, length):
+    """The position along the line that a slot holds."""
+    if slot == length - 1:
+        return length // 2
+    return slot // 2 if slot % 2 == 0 else length - 1 - slot // 2
+
+
+@inlined
+def slot(j, length):
+    """The slot of a position: the other way round."""
+    middle = length // 2
+    if j == middle:
+        return length - 1
+    return 2 * j if j < middle else 2 * (length - 1 - j) + 1
+
+
+@inlined
+def _pack_unary(unary, lines, step, big, out, base):
+    labels, length = lines.labels, lines.length
+    first = step * lines.directions * LANES
+    for p in range(length):
+        j = position(p, length) * lines.stride
+        for k in range(LANES):
+            site = (lines.sites[first + k] + j) * labels
+            for s in range(labels):
+                value = unary[site + s]
+                out[base + (p * labels + s) * LANES + k] = big if value > big else value
+
+
+@inlined
+def _pack_weights(edge_weights, axis_weights, lines, step, slots, out, base):
+    for d in range(lines.directions):
+        at = (step * lines.directions + d) * LANES
+        for p in range(slots):
+            j = position(p, lines.length)
+            if d == 0 and j > lines.length // 2:
+                j -= 1  # the edge towards the middle
+            for k in range(LANES):
+                weight = out.dtype.type(0)
+                if lines.exists[at + k]:
+                    if slots == 1:
+                        weight = axis_weights[d]
+                    elif d > 0 or p < lines.length - 1:
+                        weight = edge_weights[lines.edges[at + k] + j * lines.edge_strides[d]]
+                out[base + (d * slots + p) * LANES + k] = weight
+
+
+@kernel
+def pack_unary(unary, lines, steps, big, out):
+    """Lay the natural unary [site][label] out by lines, costs above `big` (forbidden ones) cut to it."""
+    for step in steps:
+        _pack_unary(unary, lines, step, big, out, step * lines.length * lines.labels * LANES)
+
+
+@kernel
+def pack_weights(edge_weights, axis_weights, lines, steps, slots, out):
+    """Lay the weights out by lines: from `edge_weights` of all edges or, for one slot, `axis_weights` per direction."""
+    for step in steps:
+        _pack_weights(edge_weights, axis_weights, lines, step, slots, out, step * lines.directions * slots * LANES)
+
+
+@inlined
+def weight_at(packed, lines, block, d, p):
+    slots = packed.weight_slots
+    return load(packed.weights, ((block * lines.directions + d) * slots + (p if slots > 1 else 0)) * LANES)
+
+
+@inlined
+def edges_at(lines, step, d, j):
+    return load(lines.edges, (step * lines.directions + d) * LANES) + full(j * lines.edge_strides[d])
+
+
+@inlined
+def labels_at(x, lines, step, d, j):
+    return gather_from(x, lines.sites, (step * lines.directions + d) * LANES, j * lines.stride)
+
+
+@inlined
+def _label_cost(packed, base, row, kind, incoming, h, s, w1, w2, p1, p2, labels):
+    i = row + s * LANES
+    cost = cast(load(packed.unary, base + i), h) + load(incoming, s * LANES)
+    cost = plus(kind, plus(kind, cost, w1, s, False, p1, labels), w2, s, True, p2, labels)
+    store(h, i, cost)
+    return cost
+
+
+@inlined
+def collect(x, packed, block, lines, step, p, j, kind, incoming, h):
+    """Eq. 8: a slot's costs are its unary, the incoming message and the edges to the fixed lines beside. Returns their minimum."""
+    labels = label_count(kind, lines.labels)
+    for d in range(3, lines.directions):
+        own_first = d % 2 == 0
+        weight = cast(weight_at(packed, lines, block, d, p), h)
+        prepared = prepare(kind, edges_at(lines, step, d, j), own_first, labels_at(x, lines, step, d, j), labels)
+        for s in range(labels):
+            store(incoming, s * LANES, plus(kind, load(incoming, s * LANES), weight, s, own_first, prepared, labels))
+    w1 = cast(weight_at(packed, lines, block, 1, p), h)
+    w2 = cast(weight_at(packed, lines, block, 2, p), h)
+    p1 = prepare(kind, edges_at(lines, step, 1, j), False, labels_at(x, lines, step, 1, j), labels)
+    p2 = prepare(kind, edges_at(lines, step, 2, j), True, labels_at(x, lines, step, 2, j), labels)
+    base = block * lines.length * labels * LANES
+    row = p * labels * LANES
+    low = full(h.dtype.type(np.inf))
+    low_odd = low  # two running minima, for a shorter chain of operations
+    for s in range(0, labels - 1, 2):
+        low = minimum(_label_cost(packed, base, row, kind, incoming, h, s, w1, w2, p1, p2, labels), low)
+        low_odd = minimum(_label_cost(packed, base, row, kind, incoming, h, s + 1, w1, w2, p1, p2, labels), low_odd)
+    if labels % 2 == 1:
+        low = minimum(_label_cost(packed, base, row, kind, incoming, h, labels - 1, w1, w2, p1, p2, labels), low)
+    return minimum(low, low_odd)
+
+
+@inlined
+def _send(x, packed, block, lines, step, p, j, edge, own_first, kind, outgoing, scratch):
+    h = scratch.h
+    low = collect(x, packed, block, lines, step, p, j, kind, outgoing, h)
+    store(scratch.lows, p * LANES, low)
+    weight = cast(weight_at(packed, lines, block, 0, p), h)
+    labels = label_count(kind, lines.labels)
+    message(kind, weight, edges_at(lines, step, 0, edge), own_first, low, h, p * labels * LANES, outgoing, labels)
+
+
+@inlined
+def _inward(x, packed, block, lines, step, kind, scratch):
+    """Messages from both ends to the middle, whose best labels are returned."""
+    labels, length = label_count(kind, lines.labels), lines.length
+    h, left, right = scratch.h, scratch.left, scratch.right
+    zero = full(h.dtype.type(0))
+    for s in range(labels):
+        store(left, s * LANES, zero)
+        store(right, s * LANES, zero)
+    for i in range(length // 2):
+        _send(x, packed, block, lines, step, 2 * i, i, i, True, kind, left, scratch)
+        if 2 * i + 1 < length - 1:
+            j = length - 1 - i
+            _send(x, packed, block, lines, step, 2 * i + 1, j, j - 1, False, kind, right, scratch)
+    for s in range(labels):
+        store(left, s * LANES, load(left, s * LANES) + load(right, s * LANES))
+    low = collect(x, packed, block, lines, step, length - 1, length // 2, kind, left, h)
+    label = full(np.int32(0))
+    for s in range(labels - 1, -1, -1):
+        label = where(load(h, ((length - 1) * labels + s) * LANES) == low, full(np.int32(s)), label)
+    return label
+
+
+@inlined
+def change_at(x, packed, block, lines, step, p, j, kind, new, old):
+    """What a slot's new labels change, in float64, but for the edges along the line."""
+    labels = label_count(kind, lines.labels)
+    at = (block * lines.length + p) * labels * LANES
+    after = gather(packed.unary, at, new * full(np.int32(LANES)) + lane_numbers())
+    before = gather(packed.unary, at, old * full(np.int32(LANES)) + lane_numbers())
+    change = cast(after, np.float64) - cast(before, np.float64)
+    for d in range(1, lines.directions):
+        weight = cast(weight_at(packed, lines, block, d, p), np.float64)
+        edge = edges_at(lines, step, d, j)
+        beside = labels_at(x, lines, step, d, j)
+        if d % 2 == 0:
+            change += pair(kind, weight, edge, new, beside, labels) - pair(kind, weight, edge, old, beside, labels)
+        else:
+            change += pair(kind, weight, edge, beside, new, labels) - pair(kind, weight, edge, beside, old, labels)
+    return change
+
+
+@inlined
+def _outward(x, packed, block, lines, step, p, j, edge, own_first, kind, toward, toward_old, scratch):
+    """One slot's labels, given those of its neighbour towards the middle: (new, old, what they change)."""
+    h = scratch.h
+    labels = label_count(kind, lines.labels)
+    weight = weight_at(packed, lines, block, 0, p)
+    edges = edges_at(lines, step, 0, edge)
+    low = load(scratch.lows, p * LANES)
+    new = back(kind, cast(weight, h), edges, own_first, low, h, p * labels * LANES, toward, labels)
+    store(scratch.new, p * LANES, new)
+    old = labels_at(x, lines, step, 0, j)
+    change = full(0.0)
+    moved = bits(new != old)
+    if moved != 0:
+        change = change_at(x, packed, block, lines, step, p, j, kind, new, old)
+    if (moved | bits(toward != toward_old)) != 0:
+        weight64 = cast(weight, np.float64)
+        if own_first:
+            change += pair(kind, weight64, edges, new, toward, labels) - pair(kind, weight64, edges, old, toward_old, labels)
+        else:
+            change += pair(kind, weight64, edges, toward, new, labels) - pair(kind, weight64, edges, toward_old, old, labels)
+    return new, old, change
+
+
+@inlined
+def _solve(x, packed, block, lines, step, kind, scratch, check):
+    """Solve one step's lines in place, costs from `block` of the packed arrays; returns the change of energy."""
+    length = lines.length
+    new = _inward(x, packed, block, lines, step, kind, scratch)
+    store(scratch.new, (length - 1) * LANES, new)
+    old = labels_at(x, lines, step, 0, length // 2)
+    change = full(0.0)
+    changed = bits(new != old)
+    if changed != 0:
+        change = change_at(x, packed, block, lines, step, length - 1, length // 2, kind, new, old)
+    left, left_old, right, right_old = new, old, new, old
+    for i in range(length // 2 - 1, -1, -1):
+        if 2 * i + 1 < length - 1:
+            j = length - 1 - i
+            right, right_old, more = _outward(
+                x, packed, block, lines, step, 2 * i + 1, j, j - 1, False, kind, right, right_old, scratch
+            )
+            changed |= bits(right != right_old)
+            change += more
+        left, left_old, more = _outward(x, packed, block, lines, step, 2 * i, i, i, True, kind, left, left_old, scratch)
+        changed |= bits(left != left_old)
+        change += more
+    taken = changed & bits(change <= full(0.0)) if check else changed
+    total = 0.0
+    for k in range(lines.counts[step]):
+        if taken >> k & 1:
+            total += lane(change, k)
+            site = lines.sites[step * lines.directions * LANES + k]
+            for p in range(length):
+                x[site + position(p, length) * lines.stride] = scratch.new[p * LANES + k]
+    return total
+
+
+@kernel
+def solve_lines(x, steps, packed, lines, kind, scratch, check):
+    """Solve the lines of each step exactly, in turn and in place on the flat labelling; returns the change of energy.
+
+    With `check` a line takes its new labels only if that does not raise the energy, in float64.
+    """
+    total = 0.0
+    for step in steps:
+        total += _solve(x, packed, step, lines, step, kind, scratch, check)
+    return total
+
+
+@kernel
+def solve_lines_unpacked(x, steps, unary, big, edge_weights, axis_weights, packed, lines, kind, scratch, check):
+    """The same from natural arrays: each step's costs are packed just before, into the one block of `packed`."""
+    total = 0.0
+    for step in steps:
+        _pack_unary(unary, lines, step, big, packed.unary, 0)
+        _pack_weights(edge_weights, axis_weights, lines, step, packed.weight_slots, packed.weights, 0)
+        total += _solve(x, packed, 0, lines, step, kind, scratch, check)
+    return total

@@ -1,0 +1,371 @@
+"""The message rules: what each pairwise kind does to eight sites at once.
+
+A kind reaches a kernel as one of the named tuples below; Numba picks the code by its type. Every kind answers four questions, for edges of
+`weight` w and a cost V, with costs in flat arrays laid out [label][lane]:
+
+- `absorb`: add w V(s, x) to the costs of a site whose neighbour is fixed at label x (Eq. 8 of the paper);
+- `message`: min over t of h[t] - low + w V(t, s), for every s (Eq. 5, less the constant `low` = min h);
+- `back`: the label t that attains it for one s (the lowest, among equals);
+- `pair`: w V(a, b), in float64.
+
+`own_first` says whether the site in question is the edge's first: tables are indexed [first, second]. `edge` numbers each lane's edge, for
+`EdgeTables`; the others ignore it. Fields ending in 64 are the same costs in float64, for `pair`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba.core import types
+from treefield.kernels.jit import inlined, overload_inlined
+
+from treefield.kernels.lanes import LANES, absolute, bits, cast, full, gather, lane, lane_numbers, load, minimum, store, where, with_lane
+
+
+class PottsRule(NamedTuple):
+    """[a != b], weights of at least 0. A message costs O(L)."""
+
+    zero: np.ndarray
+
+
+class SignedPottsRule(NamedTuple):
+    """[a != b], weights of any sign: the least cost among the *other* labels matters. O(L)."""
+
+    zero: np.ndarray
+
+
+class LinearRule(NamedTuple):
+    """min(|v_a - v_b|, cutoff), positions v ascending, weights of at least 0: a distance transform, O(L)."""
+
+    values: np.ndarray
+    cutoff: np.ndarray
+    values64: np.ndarray
+    cutoff64: np.ndarray
+
+
+class WindowRule(NamedTuple):
+    """min((v_a - v_b)**2, cutoff), v ascending, weights of at least 0: labels first[s] to last[s] - 1 are below the cutoff. O(L x window)."""
+
+    values: np.ndarray
+    cutoff: np.ndarray
+    values64: np.ndarray
+    cutoff64: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+
+
+class EnvelopeRule(NamedTuple):
+    """The same by the lower envelope of parabolas, one lane at a time, for wide windows. O(L). `hull` and `starts` are work space."""
+
+    values: np.ndarray
+    cutoff: np.ndarray
+    values64: np.ndarray
+    cutoff64: np.ndarray
+    hull: np.ndarray
+    starts: np.ndarray
+
+
+class TableRule(NamedTuple):
+    """Any table, flat [first][second], any weights. O(L^2)."""
+
+    table: np.ndarray
+    table64: np.ndarray
+
+
+class BinaryRule(NamedTuple):
+    """A table of two labels: the compiler knows their number and unrolls every loop over them."""
+
+    table: np.ndarray
+    table64: np.ndarray
+
+
+class EdgeTablesRule(NamedTuple):
+    """A table per edge: [edge][first][second], flat, costs above `big` (forbidden ones) cut to it. O(L^2)."""
+
+    tables: np.ndarray
+    big: np.ndarray
+
+
+def label_count(kind, labels):
+    """The number of labels, as a constant where the kind fixes it."""
+
+
+def message(kind, weight, edge, own_first, low, h, base, out, labels):
+    """out[s] = min_t h[t] - low + weight * V(t, s)."""
+
+
+def back(kind, weight, edge, own_first, low, h, base, x, labels):
+    """The lowest t that minimises h[t] + weight * V(t, x), as int32 lanes."""
+
+
+def pair(kind, weight, edge, a, b, labels):
+    """weight * V(a, b) in float64 lanes; `a` is the label of the edge's first site."""
+
+
+def prepare(kind, edge, own_first, x, labels):
+    """What can be known of the neighbour's label before the loop over one's own."""
+
+
+def plus(kind, cost, weight, s, own_first, prepared, labels):
+    """cost + weight * V(s, x) for one label s and eight prepared neighbours, up to a constant that does not depend on s."""
+
+
+def _is(kind, *rules):
+    return isinstance(kind, (types.NamedTuple, types.NamedUniTuple)) and kind.instance_class in rules
+
+
+@overload_inlined(label_count)
+def _label_count_overload(kind, labels):
+    if _is(kind, BinaryRule):
+        return lambda kind, labels: 2
+    return lambda kind, labels: labels
+
+
+@overload_inlined(prepare)
+def _prepare_overload(kind, edge, own_first, x, labels):
+    if _is(kind, LinearRule, WindowRule, EnvelopeRule):
+        return lambda kind, edge, own_first, x, labels: gather(kind.values, 0, x)
+    if _is(kind, EdgeTablesRule):
+
+        def edge_tables(kind, edge, own_first, x, labels):
+            return edge * full(labels * labels) + cast(x, np.int64) * full(1 if own_first else labels)
+
+        return edge_tables
+    return lambda kind, edge, own_first, x, labels: x
+
+
+@overload_inlined(plus)
+def _plus_overload(kind, cost, weight, s, own_first, prepared, labels):
+    if _is(kind, PottsRule, SignedPottsRule):
+
+        def potts(kind, cost, weight, s, own_first, prepared, labels):
+            # only the neighbour's own label is cheaper than the others
+            return where(prepared == full(np.int32(s)), cost - weight, cost)
+
+        return potts
+    if _is(kind, LinearRule):
+
+        def linear(kind, cost, weight, s, own_first, prepared, labels):
+            return cost + weight * minimum(absolute(full(kind.values[s]) - prepared), full(kind.cutoff[0]))
+
+        return linear
+    if _is(kind, WindowRule, EnvelopeRule):
+
+        def quadratic(kind, cost, weight, s, own_first, prepared, labels):
+            d = full(kind.values[s]) - prepared
+            return cost + weight * minimum(d * d, full(kind.cutoff[0]))
+
+        return quadratic
+    if _is(kind, BinaryRule):
+
+        def binary(kind, cost, weight, s, own_first, prepared, labels):
+            own = 2 if own_first else 1
+            zero = prepared == full(np.int32(0))
+            return cost + weight * where(zero, full(kind.table[s * own]), full(kind.table[s * own + 3 - own]))
+
+        return binary
+    if _is(kind, TableRule):
+
+        def table(kind, cost, weight, s, own_first, prepared, labels):
+            own = labels if own_first else 1
+            other = 1 if own_first else labels
+            return cost + weight * gather(kind.table, s * own, prepared * full(np.int32(other)))
+
+        return table
+
+    def edge_tables(kind, cost, weight, s, own_first, prepared, labels):
+        entry = gather(kind.tables, s * (labels if own_first else 1), prepared)
+        return cost + weight * minimum(cast(entry, kind.big), full(kind.big[0]))
+
+    return edge_tables
+
+
+@overload_inlined(back)
+def _back_overload(kind, weight, edge, own_first, low, h, base, x, labels):
+    if _is(kind, PottsRule):
+
+        def potts(kind, weight, edge, own_first, low, h, base, x, labels):
+            kept = gather(h, base, x * full(np.int32(LANES)) + lane_numbers()) - low
+            result = x
+            if bits(weight <= kept) != 0:
+                lowest = x
+                for s in range(labels - 1, -1, -1):
+                    lowest = where(load(h, base + s * LANES) == low, full(np.int32(s)), lowest)
+                leaving = (weight < kept) | ((weight == kept) & (lowest < x))
+                result = where(leaving, lowest, x)
+            return result
+
+        return potts
+
+    def any_kind(kind, weight, edge, own_first, low, h, base, x, labels):
+        prepared = prepare(kind, edge, own_first, x, labels)
+        best = plus(kind, load(h, base), weight, 0, own_first, prepared, labels)
+        label = full(np.int32(0))
+        for t in range(1, labels):
+            cost = plus(kind, load(h, base + t * LANES), weight, t, own_first, prepared, labels)
+            label = where(cost < best, full(np.int32(t)), label)
+            best = minimum(cost, best)
+        return label
+
+    return any_kind
+
+
+@overload_inlined(message)
+def _message_overload(kind, weight, edge, own_first, low, h, base, out, labels):
+    if _is(kind, PottsRule):
+
+        def potts(kind, weight, edge, own_first, low, h, base, out, labels):
+            for s in range(labels):
+                store(out, s * LANES, minimum(load(h, base + s * LANES) - low, weight))
+
+        return potts
+    if _is(kind, SignedPottsRule):
+
+        def signed(kind, weight, edge, own_first, low, h, base, out, labels):
+            # the least cost of another label is `low`, or the second least where this label is the only one at `low`
+            second = full(h.dtype.type(np.inf))
+            seen = full(h.dtype.type(np.inf))
+            for s in range(labels):
+                cost = load(h, base + s * LANES) - low
+                second = minimum(second, where(seen < cost, cost, seen))
+                seen = minimum(seen, cost)
+            for s in range(labels):
+                cost = load(h, base + s * LANES) - low
+                other = where(cost == seen, second, seen)
+                store(out, s * LANES, minimum(cost, other + weight))
+
+        return signed
+    if _is(kind, LinearRule):
+
+        def linear(kind, weight, edge, own_first, low, h, base, out, labels):
+            values = kind.values
+            cap = weight * full(kind.cutoff[0])
+            value = minimum(load(h, base) - low, cap)
+            store(out, 0, value)
+            for s in range(1, labels):
+                value = minimum(load(h, base + s * LANES) - low, value + weight * full(values[s] - values[s - 1]))
+                store(out, s * LANES, value)
+            for s in range(labels - 2, -1, -1):
+                value = minimum(load(out, s * LANES), value + weight * full(values[s + 1] - values[s]))
+                store(out, s * LANES, minimum(value, cap))
+            store(out, (labels - 1) * LANES, minimum(load(out, (labels - 1) * LANES), cap))
+
+        return linear
+    if _is(kind, WindowRule):
+
+        def window(kind, weight, edge, own_first, low, h, base, out, labels):
+            values = kind.values
+            cap = weight * full(kind.cutoff[0])
+            for s in range(labels):
+                value = cap
+                for t in range(kind.first[s], kind.last[s]):
+                    d = values[s] - values[t]
+                    value = minimum(load(h, base + t * LANES) - low + weight * full(d * d), value)
+                store(out, s * LANES, value)
+
+        return window
+    if _is(kind, EnvelopeRule):
+
+        def envelope(kind, weight, edge, own_first, low, h, base, out, labels):
+            for k in range(LANES):
+                _lower_envelope(kind, lane(weight, k), lane(low, k), h, base + k, out, k)
+
+        return envelope
+    if _is(kind, TableRule, BinaryRule):
+
+        def table(kind, weight, edge, own_first, low, h, base, out, labels):
+            own = labels if own_first else 1
+            other = 1 if own_first else labels
+            for s in range(labels):
+                value = load(h, base) - low + weight * full(kind.table[s * other])
+                for t in range(1, labels):
+                    value = minimum(load(h, base + t * LANES) - low + weight * full(kind.table[t * own + s * other]), value)
+                store(out, s * LANES, value)
+
+        return table
+
+    def edge_tables(kind, weight, edge, own_first, low, h, base, out, labels):
+        for s in range(labels):
+            prepared = edge * full(labels * labels) + full(s * (1 if own_first else labels))
+            value = plus(kind, load(h, base) - low, weight, 0, own_first, prepared, labels)
+            for t in range(1, labels):
+                cost = load(h, base + t * LANES) - low
+                value = minimum(plus(kind, cost, weight, t, own_first, prepared, labels), value)
+            store(out, s * LANES, value)
+
+    return edge_tables
+
+
+@inlined
+def _lower_envelope(kind, weight, low, h, base, out, k):
+    """Felzenszwalb & Huttenlocher's lower envelope of the parabolas h[t] + weight (v - v_t)^2, for one lane. Meeting points in float64."""
+    values, cutoff, hull, starts = kind.values, kind.cutoff[0], kind.hull, kind.starts
+    labels = len(values)
+    if weight <= 0:
+        for s in range(labels):
+            out[s * LANES + k] = 0
+        return
+    count = 0
+    hull[0] = 0
+    starts[0] = -np.inf
+    for t in range(1, labels):
+        cost = np.float64(h[base + t * LANES])
+        while True:
+            r = hull[count]
+            rise = cost - np.float64(h[base + r * LANES])
+            gap = np.float64(values[t]) - np.float64(values[r])
+            if gap > 0:
+                meet = (rise / (weight * gap) + np.float64(values[t]) + np.float64(values[r])) / 2
+            else:
+                meet = -np.inf if rise < 0 else np.inf
+            if count == 0 or meet > starts[count]:
+                break
+            count -= 1
+        if meet > starts[count]:
+            count += 1
+        hull[count] = t
+        starts[count] = meet if count > 0 else -np.inf
+    starts[count + 1] = np.inf
+    r = 0
+    for s in range(labels):
+        while starts[r + 1] < values[s]:
+            r += 1
+        d = values[s] - values[hull[r]]
+        out[s * LANES + k] = min(h[base + hull[r] * LANES] - low + weight * (d * d), weight * cutoff)
+
+
+@overload_inlined(pair)
+def _pair_overload(kind, weight, edge, a, b, labels):
+    if _is(kind, PottsRule, SignedPottsRule):
+        return lambda kind, weight, edge, a, b, labels: where(a == b, weight - weight, weight)
+    if _is(kind, LinearRule):
+
+        def linear(kind, weight, edge, a, b, labels):
+            d = absolute(gather(kind.values64, 0, a) - gather(kind.values64, 0, b))
+            return weight * minimum(d, full(kind.cutoff64[0]))
+
+        return linear
+    if _is(kind, WindowRule, EnvelopeRule):
+
+        def quadratic(kind, weight, edge, a, b, labels):
+            d = gather(kind.values64, 0, a) - gather(kind.values64, 0, b)
+            return weight * minimum(d * d, full(kind.cutoff64[0]))
+
+        return quadratic
+    if _is(kind, BinaryRule):
+
+        def binary(kind, weight, edge, a, b, labels):
+            table = kind.table64
+            zero = b == full(np.int32(0))
+            first = where(zero, full(table[0]), full(table[1]))
+            return weight * where(a == full(np.int32(0)), first, where(zero, full(table[2]), full(table[3])))
+
+        return binary
+    if _is(kind, TableRule):
+        return lambda kind, weight, edge, a, b, labels: weight * gather(kind.table64, 0, a * full(np.int32(labels)) + b)
+
+    def edge_tables(kind, weight, edge, a, b, labels):
+        index = edge * full(labels * labels) + cast(a, np.int64) * full(labels) + cast(b, np.int64)
+        cost = cast(gather(kind.tables, 0, index), np.float64)
+        return weight * minimum(cost, full(np.float64(kind.big[0])))
+
+    return edge_tables

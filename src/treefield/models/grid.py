@@ -1,0 +1,219 @@
+"""Grid models: every site of a 2-D or 3-D grid is joined to its neighbours along each axis."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from treefield.models.pairwise import EdgeTables, Pairwise, as_pairwise, edge_shape
+from treefield.validation import labelling, real_array, smallest_dtype
+
+_EXACT_IN_FLOAT32 = 2.0**24
+
+
+class GridMRF:
+    """A Markov random field on a grid: a cost for each label of each site, and a cost for each pair of neighbouring labels.
+
+    Parameters
+    ----------
+    unary : (M, N, L) or (P, M, N, L) array
+        The cost of each label at each site, labels along the last axis. Any real or integer dtype; uint8, uint16, float32 and float64 are kept
+        (and not copied if contiguous), others become the smallest of these that holds every value exactly. +inf forbids a label.
+    pairwise : Potts, TruncatedLinear, TruncatedQuadratic, Table, EdgeTables or function
+        The cost of two neighbouring labels. A function of two labels is tabulated. The edge goes from the lower to the higher index.
+    weights : sequence, optional
+        One factor or array of factors per axis, of any sign: for (M, N) sites the shapes are (M-1, N) and (M, N-1). An edge of weight 0 is no edge.
+
+    Attributes
+    ----------
+    shape : the grid's shape.
+    labels : the number of labels L.
+    unary, pairwise, weights : as given, checked.
+
+    Examples
+    --------
+    >>> import numpy as np, treefield as tf
+    >>> mrf = tf.GridMRF(np.array([[[0, 3], [2, 1]]]), tf.Potts(5))
+    >>> mrf
+    GridMRF(shape=(1, 2), labels=2, dtype=uint8, pairwise=Potts(5))
+    >>> mrf.energy(np.array([[0, 0]])), mrf.energy(np.array([[0, 1]]))
+    (2.0, 6.0)
+    """
+
+    def __init__(self, unary: Any, pairwise: Any, *, weights: Any = None) -> None:
+        self.unary = _check_unary(unary)
+        self.shape: tuple[int, ...] = self.unary.shape[:-1]
+        self.labels: int = self.unary.shape[-1]
+        self.pairwise: Pairwise = as_pairwise(pairwise, self.labels)
+        self.weights = _check_weights(weights, self.shape)
+        self._tables = self.pairwise.flat(self.shape, self.labels) if isinstance(self.pairwise, EdgeTables) else None
+        self._edge_weights, self._uniform = self._effective_weights()
+        self._measure()
+
+    def __repr__(self) -> str:
+        weights = "" if self.weights is None else ", weighted"
+        return f"GridMRF(shape={self.shape}, labels={self.labels}, dtype={self.unary.dtype}, pairwise={self.pairwise!r}{weights})"
+
+    @property
+    def label_counts(self) -> np.ndarray:
+        """The number of labels of every site."""
+        return np.broadcast_to(np.int32(self.labels), self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of sites."""
+        return math.prod(self.shape)
+
+    def energy(self, x: Any) -> float:
+        """The energy of a labelling, summed in float64; inf if a forbidden cost is in it.
+
+        Examples
+        --------
+        >>> import numpy as np, treefield as tf
+        >>> tf.GridMRF(np.zeros((2, 2, 3)), tf.TruncatedLinear(1.5, cutoff=2)).energy([[0, 1], [2, 2]])
+        6.0
+        """
+        finite, forbidden = self.energy_parts(labelling(x, self.shape, self.labels))
+        return math.inf if forbidden else finite
+
+    def energy_parts(self, x: np.ndarray) -> tuple[float, int]:
+        """The finite part of a checked labelling's energy, and how many forbidden costs it holds."""
+        from treefield.kernels.grid import energy
+
+        work = np.empty(8, np.int32), np.empty(8, np.int32), np.empty(8), np.empty(8, np.int64)
+        return energy(x.reshape(-1), self.flat_unary, self.labels, self.kernel_grid(), self.rule(np.float64), self._big, *work)
+
+    def tree_set(self, trees: Any = "bands", *, order: str = "fixed", bands: int | None = None, memory: str = "auto", threads: int | None = None) -> Any:
+        """Trees prepared for exact search: an object whose `sweep(x, rng)` solves each in turn, in place, and returns the energy change.
+
+        See `treefield.t_icm` for the parameters.
+        """
+        from treefield.trees.sets import tree_set
+
+        return tree_set(self, trees, order=order, bands=bands, memory=memory, threads=threads)
+
+    # What the tree sets and kernels need to know.
+
+    @property
+    def flat_unary(self) -> np.ndarray:
+        """The unary as the kernels read it: [site][label], flat."""
+        return self.unary.reshape(-1)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The arithmetic of messages: float32 where that is exact enough, else float64. Energies are always float64."""
+        return self._dtype
+
+    @property
+    def big(self) -> float:
+        """What stands in for a forbidden cost in messages: more than all finite costs can differ by. inf if nothing is forbidden."""
+        return self._big
+
+    def rule(self, dtype: Any = None) -> Any:
+        """The message rule of the pairwise cost, for kernels; a new one each time, since it may hold work space."""
+        dtype = self._dtype if dtype is None else np.dtype(dtype)
+        if self._tables is not None:
+            from treefield.kernels.rules import EdgeTablesRule
+
+            return EdgeTablesRule(self._tables, np.array([min(self._big_table, np.finfo(dtype).max)], dtype))
+        return self.pairwise.rule(self.labels, dtype, self._negative, self._big_table)
+
+    def kernel_grid(self) -> Any:
+        """Shapes, strides and edge weights for kernels."""
+        from treefield.kernels.grid import Grid
+
+        axes = range(len(self.shape))
+        strides = [math.prod(self.shape[a + 1 :]) for a in axes]
+        edges = [edge_shape(self.shape, a) for a in axes]
+        offsets = np.cumsum([0, *(math.prod(shape) for shape in edges)])[:-1]
+        edge_strides = [[math.prod(shape[a + 1 :]) for a in axes] for shape in edges]
+        return Grid(
+            np.array(self.shape), np.array(strides), offsets, np.array(edge_strides).reshape(-1), self._edge_weights, self._uniform
+        )
+
+    def _effective_weights(self) -> tuple[np.ndarray, bool]:
+        """The pairwise weight times the edge weights: one per axis if they are uniform, else one per edge; float32 if that is exact."""
+        given = [1.0] * len(self.shape) if self.weights is None else self.weights
+        uniform = all(np.ndim(weight) == 0 for weight in given)
+        if uniform:
+            flat = self.pairwise.weight * np.array(given, dtype=np.float64)
+        else:
+            parts = [np.broadcast_to(weight, edge_shape(self.shape, a)).reshape(-1) for a, weight in enumerate(given)]
+            flat = self.pairwise.weight * np.concatenate(parts).astype(np.float64, copy=False)
+        narrow = flat.astype(np.float32)
+        return (narrow if np.array_equal(narrow, flat) else flat), uniform
+
+    def _measure(self) -> None:
+        """Ranges of the costs: which arithmetic is exact enough, and what can stand in for a forbidden cost."""
+        low, high, forbidden = _finite_range(self.unary)
+        weights = self._edge_weights
+        self._negative = bool(weights.size and weights.min() < 0)
+        table = self._tables if self._tables is not None else self.pairwise.table(self.labels)
+        table_low, table_high, forbidden_pairs = _finite_range(table)
+        if forbidden_pairs and self._negative:
+            raise ValueError("a negative weight times a forbidden (+inf) pairwise cost would be -inf; make the weights at least 0")
+        largest = float(np.abs(weights).max()) if weights.size else 0.0
+        steepest = largest * max(abs(table_low), abs(table_high))
+        exact = self.unary.dtype != np.float64 and steepest <= _EXACT_IN_FLOAT32 and max(abs(low), abs(high)) <= _EXACT_IN_FLOAT32
+        self._dtype = np.dtype(np.float32 if exact and not (forbidden or forbidden_pairs) else np.float64)
+        self._big = self._big_table = math.inf
+        if forbidden or forbidden_pairs:
+            reach = self.size * ((high - low) + len(self.shape) * largest * (table_high - table_low))
+            reach = max(reach, abs(low), abs(high), steepest, 1.0)
+            self._big = 2.0 ** math.ceil(math.log2(4 * reach))
+            least = weights[weights > 0].min() if forbidden_pairs and np.any(weights > 0) else 1.0
+            self._big_table = self._big * max(1.0, 2.0 ** math.ceil(-math.log2(least)))
+
+
+def _check_unary(unary: Any) -> np.ndarray:
+    array = real_array(unary, "unary")
+    if array.ndim not in (3, 4):
+        hint = "; a chain of N sites is a (1, N, L) grid" if array.ndim == 2 else ""
+        raise ValueError(f"unary has shape {array.shape}, expected (M, N, labels) or (P, M, N, labels){hint}")
+    if array.size == 0:
+        raise ValueError(f"unary has shape {array.shape}: there must be at least one site and one label")
+    array = np.ascontiguousarray(array, dtype=smallest_dtype(array, "unary"))
+    if array.dtype.kind == "f":
+        low = array.min()
+        if np.isnan(low):
+            raise ValueError("unary holds NaN; every cost must be a number (use +inf for a forbidden label)")
+        if low == -np.inf:
+            raise ValueError("unary holds -inf; costs may be +inf (forbidden) but not -inf")
+    return array
+
+
+def _check_weights(weights: Any, shape: tuple[int, ...]) -> list[Any] | None:
+    if weights is None:
+        return None
+    example = ", ".join(str(edge_shape(shape, axis)) for axis in range(len(shape)))
+    wanted = f"one number or array per axis is needed, of shapes {example}"
+    if np.ndim(weights) == 0 and not isinstance(weights, list | tuple):
+        raise ValueError(f"weights is {weights!r}, but {wanted}")
+    if len(weights) != len(shape):
+        raise ValueError(f"weights has {len(weights)} entries, but {wanted}")
+    checked = []
+    for axis, weight in enumerate(weights):
+        array = real_array(weight, f"weights[{axis}]")
+        if array.ndim and array.shape != edge_shape(shape, axis):
+            raise ValueError(f"weights[{axis}] has shape {array.shape}, expected {edge_shape(shape, axis)} for sites of shape {shape}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"weights[{axis}] holds NaN or infinity; weights must be finite (0 for no edge)")
+        checked.append(array)
+    return checked
+
+
+def _finite_range(array: np.ndarray) -> tuple[float, float, bool]:
+    """The least and the greatest finite value, and whether there are infinite ones; by rows, so that it needs no second array."""
+    if array.size == 0:
+        return 0.0, 0.0, False
+    high = float(array.max())
+    if math.isfinite(high):
+        return float(array.min()), high, False
+    low, high = math.inf, -math.inf
+    for row in array.reshape(-1, array.shape[-1] if array.ndim > 1 else array.size) if array.ndim < 3 else array:
+        finite = row[np.isfinite(row)]
+        if finite.size:
+            low, high = min(low, float(finite.min())), max(high, float(finite.max()))
+    return (low, high, True) if low <= high else (0.0, 0.0, True)

@@ -1,0 +1,249 @@
+"""Pairwise costs: what two neighbouring labels cost together.
+
+Each class checks its parameters, gives its table, and picks the message rule of `treefield.kernels.rules` that is fastest for the signs of the
+weights. The cost of an edge is the class's own weight times the model's weight of that edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from treefield.validation import finite_scalar, real_array, smallest_dtype
+
+_WIDEST_WINDOW = 80  # labels: beyond, the lower envelope beats the window
+
+
+class Pairwise:
+    """A cost V(a, b) shared by all edges, times `weight`."""
+
+    weight: float = 1.0
+
+    def table(self, labels: int) -> np.ndarray:
+        """V as a float64 array [first label, second label], without the weight."""
+        raise TypeError(f"{type(self).__name__} has no table")
+
+    def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
+        """The kernels' message rule, in the arithmetic of `dtype`; `negative` if some weight is, `big` stands in for forbidden costs."""
+        from treefield.kernels.rules import BinaryRule, TableRule
+
+        table = np.minimum(self.table(labels), big).reshape(-1)
+        return (BinaryRule if labels == 2 else TableRule)(table.astype(dtype), table)
+
+
+class Potts(Pairwise):
+    """Equal labels cost nothing, different labels `weight`.
+
+    Examples
+    --------
+    >>> import treefield as tf
+    >>> tf.Potts(20.0).table(2)
+    array([[0., 1.],
+           [1., 0.]])
+    """
+
+    def __init__(self, weight: float) -> None:
+        self.weight = finite_scalar(weight, "weight")
+
+    def __repr__(self) -> str:
+        return f"Potts({self.weight:g})"
+
+    def table(self, labels: int) -> np.ndarray:
+        return 1.0 - np.eye(labels)
+
+    def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
+        from treefield.kernels.rules import PottsRule, SignedPottsRule
+
+        if labels == 2:
+            return super().rule(labels, dtype, negative, big)
+        return (SignedPottsRule if negative else PottsRule)(np.zeros(1, dtype))
+
+
+class _Truncated(Pairwise):
+    """weight * min(distance(v_a, v_b), cutoff) for labels at positions v."""
+
+    def __init__(self, weight: float, cutoff: float, values: Any = None) -> None:
+        self.weight = finite_scalar(weight, "weight")
+        try:
+            self.cutoff = float(cutoff)
+        except (TypeError, ValueError):
+            raise TypeError(f"cutoff must be a number, got {cutoff!r}") from None
+        if not self.cutoff >= 0:
+            raise ValueError(f"cutoff must be at least 0 (inf for none), got {self.cutoff:g}")
+        self.values = None
+        if values is not None:
+            self.values = real_array(values, "values").astype(np.float64)
+            if self.values.ndim != 1 or not np.isfinite(self.values).all():
+                raise ValueError(f"values must be a 1-D array of finite positions, one per label, got shape {self.values.shape}")
+
+    def __repr__(self) -> str:
+        values = "" if self.values is None else f", values={self.values.tolist()}"
+        return f"{type(self).__name__}({self.weight:g}, {self.cutoff:g}{values})"
+
+    def _positions(self, labels: int) -> np.ndarray:
+        if self.values is None:
+            return np.arange(labels, dtype=np.float64)
+        if len(self.values) != labels:
+            raise ValueError(f"values has {len(self.values)} positions, but unary has {labels} labels")
+        return self.values
+
+    @staticmethod
+    def _distance(difference: np.ndarray) -> np.ndarray:
+        return np.abs(difference)
+
+    def table(self, labels: int) -> np.ndarray:
+        v = self._positions(labels)
+        return np.minimum(self._distance(v[:, None] - v[None, :]), self.cutoff)
+
+    def _parameters(self, labels: int, dtype: np.dtype) -> tuple[np.ndarray, ...] | None:
+        """Positions and a finite cutoff, in both precisions; None if the positions do not ascend."""
+        v = self._positions(labels)
+        if np.any(np.diff(v) < 0):
+            return None
+        cutoff = np.array([min(self.cutoff, float(self._distance(v[-1] - v[0])))])
+        return v.astype(dtype), cutoff.astype(dtype), v, cutoff
+
+
+class TruncatedLinear(_Truncated):
+    """weight * min(|v_a - v_b|, cutoff); the positions v are 0..L-1, or `values`. `cutoff=inf` does not truncate.
+
+    Examples
+    --------
+    >>> import treefield as tf
+    >>> tf.TruncatedLinear(1.0, cutoff=2).table(4)
+    array([[0., 1., 2., 2.],
+           [1., 0., 1., 2.],
+           [2., 1., 0., 1.],
+           [2., 2., 1., 0.]])
+    """
+
+    def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
+        from treefield.kernels.rules import LinearRule
+
+        parameters = self._parameters(labels, dtype)
+        if labels == 2 or negative or parameters is None:
+            return super().rule(labels, dtype, negative, big)
+        return LinearRule(*parameters)
+
+
+class TruncatedQuadratic(_Truncated):
+    """weight * min((v_a - v_b)**2, cutoff); the positions v are 0..L-1, or `values`. `cutoff=inf` does not truncate.
+
+    Examples
+    --------
+    >>> import treefield as tf
+    >>> tf.TruncatedQuadratic(1.0, cutoff=7).table(4)
+    array([[0., 1., 4., 7.],
+           [1., 0., 1., 4.],
+           [4., 1., 0., 1.],
+           [7., 4., 1., 0.]])
+    """
+
+    @staticmethod
+    def _distance(difference: np.ndarray) -> np.ndarray:
+        return difference * difference
+
+    def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
+        from treefield.kernels.rules import EnvelopeRule, WindowRule
+
+        parameters = self._parameters(labels, dtype)
+        if labels == 2 or negative or parameters is None:
+            return super().rule(labels, dtype, negative, big)
+        v = self._positions(labels)
+        reach = np.sqrt(self.cutoff)
+        first = np.searchsorted(v, v - reach, side="left")
+        last = np.searchsorted(v, v + reach, side="right")
+        if np.max(last - first) > _WIDEST_WINDOW:
+            return EnvelopeRule(*parameters, np.empty(labels, np.int64), np.empty(labels + 1))
+        return WindowRule(*parameters, first, last)
+
+
+class Table(Pairwise):
+    """Any cost: `V[a, b]` where `a` is the label of the edge's first site; negative and asymmetric values welcome, +inf forbids a pair.
+
+    Examples
+    --------
+    >>> import treefield as tf
+    >>> ising = tf.Table([[1, -1], [-1, 1]])
+    """
+
+    def __init__(self, V: Any) -> None:
+        self.V = real_array(V, "V").astype(np.float64)
+        if self.V.ndim != 2 or self.V.shape[0] != self.V.shape[1] or self.V.size == 0:
+            raise ValueError(f"V must be a square table (labels, labels), got shape {self.V.shape}")
+        _refuse_nan(self.V, "V")
+
+    def __repr__(self) -> str:
+        return f"Table({self.V.tolist()})" if self.V.size <= 16 else f"Table(<{self.V.shape[0]} x {self.V.shape[1]}>)"
+
+    def table(self, labels: int) -> np.ndarray:
+        if len(self.V) != labels:
+            raise ValueError(f"unary has {labels} labels but the table is {self.V.shape}")
+        return self.V
+
+
+class EdgeTables(Pairwise):
+    """A table for every edge: one array per axis, of shape edges + (labels, labels).
+
+    For an (M, N) grid the shapes are (M-1, N, L, L) and (M, N-1, L, L). They are copied into one array of 4 or 8 bytes a value.
+    """
+
+    def __init__(self, tables: Sequence[Any]) -> None:
+        self.tables = [real_array(table, f"tables[{axis}]") for axis, table in enumerate(tables)]
+        for axis, table in enumerate(self.tables):
+            _refuse_nan(table, f"tables[{axis}]")
+
+    def __repr__(self) -> str:
+        return f"EdgeTables({', '.join(str(table.shape) for table in self.tables)})"
+
+    def flat(self, shape: tuple[int, ...], labels: int) -> np.ndarray:
+        """All tables one after the other, [edge][first][second], as float32 if that is exact and float64 otherwise."""
+        if len(self.tables) != len(shape):
+            raise ValueError(f"EdgeTables has {len(self.tables)} arrays, but the grid has {len(shape)} axes: one array per axis is needed")
+        for axis, table in enumerate(self.tables):
+            expected = (*edge_shape(shape, axis), labels, labels)
+            if table.shape != expected:
+                raise ValueError(f"tables[{axis}] has shape {table.shape}, expected {expected} for unary of shape {(*shape, labels)}")
+        kept = [smallest_dtype(table, "tables") for table in self.tables]
+        dtype = np.result_type(np.float32, *kept)
+        return np.concatenate([np.zeros(1, dtype), *(table.astype(dtype, copy=False).reshape(-1) for table in self.tables)])[1:]
+
+
+def edge_shape(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    """The shape of the edges along one axis of a grid."""
+    return tuple(n - (a == axis) for a, n in enumerate(shape))
+
+
+def as_pairwise(pairwise: Any, labels: int) -> Pairwise:
+    """One of the classes above; a Python function of two labels becomes a `Table`."""
+    if isinstance(pairwise, Pairwise):
+        return pairwise
+    if callable(pairwise) and not isinstance(pairwise, type):
+        return Table(_tabulate(pairwise, labels))
+    raise TypeError(
+        "pairwise must be Potts, TruncatedLinear, TruncatedQuadratic, Table, EdgeTables or a function of two labels, "
+        f"got {pairwise!r}" + ("; did you mean Table(V)?" if isinstance(pairwise, np.ndarray | list) else "")
+    )
+
+
+def _tabulate(function: Callable[[int, int], float], labels: int) -> np.ndarray:
+    table = np.empty((labels, labels))
+    for a in range(labels):
+        for b in range(labels):
+            value = function(a, b)
+            try:
+                table[a, b] = value
+            except (TypeError, ValueError):
+                raise TypeError(f"the pairwise function must return a number, but for labels ({a}, {b}) it gave {value!r}") from None
+    return table
+
+
+def _refuse_nan(array: np.ndarray, name: str) -> None:
+    if array.size and array.dtype.kind == "f":
+        low = array.min()
+        if np.isnan(low):
+            raise ValueError(f"{name} holds NaN; every cost must be a number (use +inf for a forbidden pair)")
+        if low == -np.inf:
+            raise ValueError(f"{name} holds -inf; costs may be +inf (forbidden) but not -inf")

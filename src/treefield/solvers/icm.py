@@ -1,0 +1,49 @@
+"""ICM: the classical single-site local search (Besag), Eq. 4 of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from treefield.results import MAPResult
+from treefield.solvers.run import Run, Timer, checked_limits, descend
+from treefield.solvers.start import starting_labelling
+from treefield.validation import generator
+
+
+def icm(
+    mrf: Any,
+    x0: Any = None,
+    *,
+    maxiter: int | None = None,
+    time_limit: float | None = None,
+    callback: Callable[[MAPResult], Any] | None = None,
+    rng: Any = None,
+) -> MAPResult:
+    """Minimise the energy one site at a time: each takes its cheapest label given its neighbours, until none wants another.
+
+    Sites go in raster order within bands of rows that are swept side by side, as in `t_icm`. Memory: one packed copy of the unary.
+
+    Parameters
+    ----------
+    mrf : GridMRF
+    x0, maxiter, time_limit, callback, rng
+        As in `t_icm`.
+
+    Returns
+    -------
+    MAPResult
+
+    Examples
+    --------
+    >>> import numpy as np, treefield as tf
+    >>> mrf = tf.GridMRF(np.random.default_rng(0).random((16, 16, 4)), tf.Potts(0.3))
+    >>> tf.icm(mrf, rng=0).fun >= tf.t_icm(mrf, rng=0).fun
+    True
+    """
+    limits = checked_limits(maxiter, time_limit, callback)
+    rng = generator(rng)
+    timer = Timer()
+    x = starting_labelling(mrf, x0, rng)
+    tree_set = mrf.tree_set("sites")
+    return descend(Run("icm", mrf, x, timer, **limits), tree_set, rng, "site")

@@ -1,0 +1,143 @@
+"""What all solvers share: the clock, the limits, the trace, the callback, the interrupt and the result."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from treefield.kernels.jit import compile_seconds
+from treefield.results import TRACE, MAPResult, relative_gap
+from treefield.validation import count
+
+CONVERGED, MAXITER, TIME_LIMIT, CALLBACK, INTERRUPTED, FORBIDDEN = range(6)
+
+
+class Timer:
+    """Seconds since it was made, compilation left out."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter() - compile_seconds()
+
+    def seconds(self) -> float:
+        """Seconds so far."""
+        return time.perf_counter() - compile_seconds() - self._start
+
+
+class Run:
+    """One run of a solver that never raises the energy of its labelling `x`, which it changes in place.
+
+    Used as a context that swallows Ctrl-C: ``with run: while run.goes_on(): ...; run.record(change)``; then `result`.
+    """
+
+    def __init__(
+        self,
+        method: str,
+        mrf: Any,
+        x: np.ndarray,
+        timer: Timer,
+        *,
+        maxiter: int | None = None,
+        time_limit: float | None = None,
+        callback: Callable[[MAPResult], Any] | None = None,
+    ) -> None:
+        self.mrf, self.x, self.method = mrf, x, method
+        self.energy = mrf.energy(x)
+        self._timer, self._maxiter, self._time_limit, self._callback = timer, maxiter, time_limit, callback
+        self._status, self._message = CONVERGED, ""
+        self._rows: list[tuple[int, float, float]] = [(0, timer.seconds(), self.energy)]
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
+        if kind is None or not issubclass(kind, KeyboardInterrupt):
+            return False
+        self.stop(INTERRUPTED, "interrupted; the labelling is the best so far")
+        return True
+
+    @property
+    def nit(self) -> int:
+        """Iterations made."""
+        return self._rows[-1][0]
+
+    def goes_on(self) -> bool:
+        """Whether another iteration may start."""
+        if self._message:
+            return False
+        if self._maxiter is not None and self.nit >= self._maxiter:
+            self.stop(MAXITER, f"maxiter = {self._maxiter} iterations made")
+        elif self._time_limit is not None and self._timer.seconds() >= self._time_limit:
+            self.stop(TIME_LIMIT, f"time_limit = {self._time_limit:g} s reached")
+        return not self._message
+
+    def record(self, change: float) -> None:
+        """Note that an iteration has changed the energy by `change`, and call the callback."""
+        self.energy = self.mrf.energy(self.x) if math.isinf(self.energy) else self.energy + change
+        self._rows.append((self.nit + 1, self._timer.seconds(), self.energy))
+        if self._callback is not None:
+            try:
+                self._callback(self.result(self.x.copy()))
+            except StopIteration:
+                self.stop(CALLBACK, "stopped by the callback")
+
+    def stop(self, status: int, message: str) -> None:
+        """Let no further iteration start."""
+        self._status, self._message = status, message
+
+    def result(self, x: np.ndarray | None = None, lower_bound: float = math.nan) -> MAPResult:
+        """The result so far."""
+        labelling = self.x if x is None else x
+        fun = self.mrf.energy(labelling)
+        status, message = self._status, self._message or "running"
+        if math.isinf(fun) and status != INTERRUPTED:
+            forbidden = self.mrf.energy_parts(labelling)[1]
+            status, message = FORBIDDEN, f"{message}; the labelling has infinite energy: it holds {forbidden} forbidden costs"
+        rows = np.array(self._rows)
+        trace = np.empty(len(rows), TRACE)
+        trace["iteration"], trace["seconds"], trace["energy"] = rows.T
+        trace["energy"][-1] = fun
+        trace["best"] = np.minimum.accumulate(trace["energy"])
+        trace["bound"] = lower_bound
+        return MAPResult(
+            x=labelling,
+            fun=fun,
+            nit=self.nit,
+            success=status not in (INTERRUPTED, FORBIDDEN),
+            status=status,
+            message=message,
+            method=self.method,
+            lower_bound=lower_bound,
+            gap=relative_gap(fun, lower_bound),
+            trace=trace,
+        )
+
+
+def descend(run: Run, tree_set: Any, rng: np.random.Generator, what: str) -> MAPResult:
+    """Sweep until no tree (`what`) lowers the energy any more, or a limit is reached."""
+    with run:
+        while run.goes_on():
+            change = tree_set.sweep(run.x, rng)
+            run.record(change)
+            if change == 0:
+                run.stop(CONVERGED, f"converged: no {what} lowers the energy any more")
+    return run.result()
+
+
+def checked_limits(maxiter: Any, time_limit: Any, callback: Any) -> dict[str, Any]:
+    """The keywords all solvers take, or an error that says what is wrong with them."""
+    if maxiter is not None:
+        maxiter = count(maxiter, "maxiter")
+    if time_limit is not None:
+        try:
+            time_limit = float(time_limit)
+        except (TypeError, ValueError):
+            raise TypeError(f"time_limit must be a number of seconds, got {time_limit!r}") from None
+        if not time_limit >= 0:
+            raise ValueError(f"time_limit must be at least 0 seconds, got {time_limit}")
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be a function of one MAPResult, got {callback!r}")
+    return {"maxiter": maxiter, "time_limit": time_limit, "callback": callback}

@@ -1,0 +1,57 @@
+"""Scan-line: every line by itself, the edges between lines left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from treefield.results import MAPResult
+from treefield.solvers.run import CONVERGED, Run, Timer
+from treefield.validation import count, finite_scalar
+
+
+def scan_line(mrf: Any, nu: float = 1.0, axis: int = -1) -> MAPResult:
+    """Solve each line along one axis exactly, as if there were no others: fast, streaky, a good start for `t_icm` with ``nu=0.4``.
+
+    Parameters
+    ----------
+    mrf : GridMRF
+    nu : float in [0, 1]
+        Factor on the unary, to make up for the edges left out.
+    axis : int
+        The axis of the grid along which the lines run: -1 for rows, -2 for columns.
+
+    Returns
+    -------
+    MAPResult
+        Its energy is that of the whole model.
+
+    Examples
+    --------
+    >>> import numpy as np, treefield as tf
+    >>> mrf = tf.GridMRF(np.random.default_rng(0).random((8, 8, 3)), tf.Potts(0.3))
+    >>> tf.scan_line(mrf, nu=0.4).x.shape
+    (8, 8)
+    """
+    from treefield.models.grid import GridMRF
+    from treefield.trees import schedules
+    from treefield.trees.lines import AxisLines
+    from treefield.trees.sets import LineSet
+
+    nu = finite_scalar(nu, "nu")
+    if not 0 <= nu <= 1:
+        raise ValueError(f"nu must be between 0 and 1, got {nu:g}")
+    axis = count(axis, "axis", -len(mrf.shape))
+    if axis >= len(mrf.shape):
+        raise ValueError(f"axis must be between {-len(mrf.shape)} and {len(mrf.shape) - 1}, got {axis}")
+    timer = Timer()
+    # min nu u + V is min u + V / nu; without any unary the costs are zero
+    lines_of = mrf if nu > 0 else GridMRF(np.zeros_like(mrf.unary), mrf.pairwise, weights=mrf.weights)
+    plan = schedules.alternating(mrf.shape, axis % len(mrf.shape))
+    lines = AxisLines(lines_of, plan, packed=False, absorb=False, scale=1 / nu if nu > 0 else 1.0)
+    x = np.zeros(mrf.shape, np.int32)
+    LineSet([lines]).sweep(x, check=False)
+    run = Run("scan_line", mrf, x, timer)
+    run.stop(CONVERGED, "every line is solved")
+    return run.result()

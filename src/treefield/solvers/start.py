@@ -1,0 +1,29 @@
+"""Where a search starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from treefield.validation import choice, labelling
+
+_SCAN_LINE_NU = 0.4  # the paper's
+
+
+def starting_labelling(mrf: Any, x0: Any, rng: np.random.Generator) -> np.ndarray:
+    """A new int32 labelling: the given one, or "random" (also None), "unary" (each site alone) or "scan-line"."""
+    if x0 is not None and not isinstance(x0, str):
+        return labelling(x0, mrf.shape, mrf.labels, "x0")
+    if x0 is not None:
+        choice(x0, "x0", ("random", "unary", "scan-line"))
+    if x0 == "unary":
+        x = np.empty(mrf.shape, np.int32)
+        for i, costs in enumerate(mrf.unary):
+            x[i] = costs.argmin(axis=-1)
+        return x
+    if x0 == "scan-line":
+        from treefield.solvers.scan_line import scan_line
+
+        return scan_line(mrf, nu=_SCAN_LINE_NU).x
+    return rng.integers(mrf.labels, size=mrf.shape, dtype=np.int32)

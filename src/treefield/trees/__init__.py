@@ -1,0 +1,1 @@
+"""Where search is exact: which sites, and in which order."""

@@ -1,0 +1,95 @@
+"""Tree sets: trees prepared for exact search, ready to be swept again and again."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
+
+import numpy as np
+
+from treefield.trees import schedules
+from treefield.trees.lines import AxisLines
+from treefield.validation import choice, count, thread_count
+
+NAMES = ("bands", "rows-columns", "alternating", "combs", "sites")
+_SERIAL_BELOW = 200_000  # sites x labels of a sweep: with less, threads cost more than they bring
+
+
+def tree_set(mrf: Any, trees: Any, *, order: str, bands: int | None, memory: str, threads: int | None) -> Any:
+    """The tree set of that name, or of the given site-index arrays, for a grid model."""
+    choice(order, "order", ("fixed", "random"))
+    choice(memory, "memory", ("auto", "low"))
+    threads = thread_count(threads)
+    if bands is not None:
+        count(bands, "bands", 1)
+        if not isinstance(trees, str) or trees != "bands":
+            raise ValueError(f'bands={bands} goes with trees="bands", got trees={trees!r}')
+    if not isinstance(trees, str):
+        from treefield.trees.forests import ForestSet, checked_sites
+
+        return ForestSet(mrf, checked_sites(trees, mrf.shape), order=order)
+    choice(trees, "trees", NAMES)
+    if trees == "combs":
+        from treefield.trees.forests import ForestSet, combs
+
+        return ForestSet(mrf, combs(mrf.shape), order=order)
+    if trees == "sites":
+        return SiteSet(mrf)
+    axes = range(len(mrf.shape) - 1, -1, -1)  # rows first, as in the paper
+    if trees == "bands":
+        plans = [schedules.bands(mrf.shape, axis, mrf.labels, bands) for axis in axes]
+    else:
+        plans = [getattr(schedules, trees.replace("-", "_"))(mrf.shape, axis) for axis in axes]
+    lines = [AxisLines(mrf, plan, packed=memory != "low") for plan in plans]
+    return LineSet(lines, order=order, threads=1 if mrf.size * mrf.labels < _SERIAL_BELOW else threads)
+
+
+class LineSet:
+    """Lines along every axis, each axis with its schedule."""
+
+    def __init__(self, axes: list[AxisLines], *, order: str = "fixed", threads: int = 1) -> None:
+        self.order = order
+        self._axes = axes
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="treefield") if threads > 1 else None
+
+    def sweep(self, x: np.ndarray, rng: np.random.Generator | None = None, check: bool = True) -> float:
+        """Solve every tree once, in place on an int32 labelling; returns the energy change, which `check` keeps from being positive."""
+        flat = x.reshape(-1)
+        change = 0.0
+        random = rng if self.order == "random" else None
+        for axis in self._axes if random is None else [self._axes[i] for i in random.permutation(len(self._axes))]:
+            for queues in axis.plan.phases(random):
+                change += self._run(axis, flat, queues, check)
+        return change
+
+    def _run(self, axis: AxisLines, flat: np.ndarray, queues: list[np.ndarray], check: bool) -> float:
+        if self._pool is None or len(queues) == 1:
+            return sum(axis.solve(flat, steps, check) for steps in queues)
+        futures = [self._pool.submit(axis.solve, flat, steps, check, number) for number, steps in enumerate(queues)]
+        try:
+            wait(futures)
+        finally:  # an interrupt must not leave threads writing
+            wait(futures)
+        return sum(future.result() for future in futures)
+
+
+class SiteSet:
+    """Single sites, the smallest trees: a sweep is one of ICM, in raster order within bands of rows swept side by side."""
+
+    def __init__(self, mrf: Any) -> None:
+        from treefield.kernels.jit import loading
+
+        self._rows = AxisLines(mrf, schedules.bands(mrf.shape, len(mrf.shape) - 1, mrf.labels))
+        self._steps = np.concatenate([steps for queues in self._rows.plan.phases(None) for steps in queues])
+        with loading():
+            self._pass(np.zeros(1, np.int32), self._steps[:0])
+
+    def sweep(self, x: np.ndarray, rng: np.random.Generator | None = None) -> float:
+        """Update every site once, in place; returns the energy change, never positive."""
+        return self._pass(x.reshape(-1), self._steps)
+
+    def _pass(self, flat: np.ndarray, steps: np.ndarray) -> float:
+        from treefield.kernels.icm import icm_lines
+
+        packed, rule, scratch = self._rows.space(0)
+        return icm_lines(flat, steps, packed, self._rows.lines, rule, scratch)

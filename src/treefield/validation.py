@@ -1,0 +1,105 @@
+"""What every public function asks of its arguments, and how it says no."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+from typing import Any
+
+import numpy as np
+
+
+def real_array(value: Any, name: str) -> np.ndarray:
+    """`value` as a real NumPy array, or a TypeError."""
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise TypeError(f"{name} must be an array of numbers, but its rows differ in length: {error}") from None
+    if array.dtype.kind not in "buif":
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    return array
+
+
+def smallest_dtype(array: np.ndarray, name: str) -> np.dtype:
+    """The dtype the model keeps an array in: uint8, uint16, float32 or float64, the smallest that holds every value exactly."""
+    if array.dtype in (np.uint8, np.uint16, np.float32, np.float64):
+        return array.dtype.newbyteorder("=")
+    if array.dtype == np.float16:
+        return np.dtype(np.float32)
+    if array.dtype.kind == "f":
+        return np.dtype(np.float64)
+    if array.dtype == np.bool_ or array.size == 0:
+        return np.dtype(np.uint8)
+    low, high = int(array.min()), int(array.max())
+    if low >= 0 and high < 2**16:
+        return np.dtype(np.uint8 if high < 2**8 else np.uint16)
+    largest = max(-low, high)
+    if largest > 2**53:
+        raise ValueError(f"{name} holds integers up to {largest}, beyond 2**53: no float64 holds them exactly; divide them by a common factor")
+    return np.dtype(np.float32 if largest <= 2**24 else np.float64)
+
+
+def finite_scalar(value: Any, name: str) -> float:
+    """`value` as a finite float, or an error."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real | np.generic) and np.ndim(value) != 0:
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number, got {value!r}") from None
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite, got {number}")
+    return number
+
+
+def labelling(x: Any, shape: tuple[int, ...], labels: int, name: str = "x") -> np.ndarray:
+    """`x` as a new int32 array of the grid's shape with labels in 0..labels-1, or an error."""
+    array = np.asarray(x)
+    if array.dtype.kind not in "bui":
+        raise TypeError(f"{name} must be an array of integer labels, got dtype {array.dtype}; convert it with .astype(int)")
+    if array.shape != shape:
+        raise ValueError(f"{name} has shape {array.shape}, but the model's is {shape}")
+    if array.size and (array.min() < 0 or array.max() >= labels):
+        raise ValueError(f"{name} holds labels from {array.min()} to {array.max()}, expected 0 to {labels - 1}")
+    return np.array(array, dtype=np.int32, order="C")
+
+
+def choice(value: Any, name: str, allowed: tuple[str, ...]) -> str:
+    """`value` if it is one of the allowed words, or an error."""
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+    return value
+
+
+def count(value: Any, name: str, least: int = 0) -> int:
+    """`value` as an integer of at least `least`, or an error."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+    return int(value)
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """A NumPy generator from None, an integer seed or a generator."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if rng is None or isinstance(rng, numbers.Integral) and not isinstance(rng, bool):
+        if rng is not None and rng < 0:
+            raise ValueError(f"rng must be None, a non-negative integer or a numpy.random.Generator, got {rng}")
+        return np.random.default_rng(rng)
+    raise TypeError(f"rng must be None, a non-negative integer or a numpy.random.Generator, got {rng!r}")
+
+
+def thread_count(threads: Any) -> int:
+    """How many threads to use: the argument, else TREEFIELD_NUM_THREADS, else all cores this process may use."""
+    if threads is None:
+        text = os.environ.get("TREEFIELD_NUM_THREADS")
+        if text is None:
+            return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        try:
+            return count(int(text), "TREEFIELD_NUM_THREADS", 1)
+        except ValueError:
+            raise ValueError(f"TREEFIELD_NUM_THREADS must be a positive integer, got {text!r}") from None
+    return count(threads, "threads", 1)
