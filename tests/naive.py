@@ -219,7 +219,7 @@ def _axes(shape):
 
 
 def solve_chain(unary, tables, x, chain):
-    """Labels of `chain` that minimise the energy while the rest of x is fixed (Eq. 9)."""
+    """Labels of `chain` that minimise the energy while the rest of x is fixed (Eq. 9); rooted at its middle, the lowest among equals."""
     costs = [_absorb(unary, tables, x, i, inside=set(chain)) for i in chain]
     return _min_sum(costs, [edge_table(tables, i, j) for i, j in itertools.pairwise(chain)])
 
@@ -273,11 +273,28 @@ def _absorb(unary, tables, x, i, inside=()):
 
 
 def _min_sum(costs, between):
-    """Minimiser of a chain: forward messages (Eq. 5), then labels backwards from the last site."""
-    h = [costs[0]]
-    for cost, table in zip(costs[1:], between, strict=True):
-        h.append(cost + (h[-1][:, None] + table).min(axis=0))
-    labels = [h[-1].argmin()]
-    for cost, table in zip(h[-2::-1], between[::-1], strict=True):
-        labels.append((cost + table[:, labels[-1]]).argmin())
-    return np.array(labels[::-1], np.int32)
+    """Minimiser of a chain rooted at its middle: messages from both ends inwards (Eq. 5), then labels outwards."""
+    middle = len(costs) // 2
+    left, from_left = _inward(costs[:middle], between[:middle])
+    back = [table.T for table in between[middle:][::-1]]
+    right, from_right = _inward(costs[:middle:-1], back)
+    root = (costs[middle] + from_left + from_right).argmin()
+    return np.array([*_outward(left, between[:middle], root)[::-1], root, *_outward(right, back, root)], np.int32)
+
+
+def _inward(costs, between):
+    """Costs of a branch's sites with their messages, and the message that leaves it."""
+    h, message = [], 0.0
+    for cost, table in zip(costs, between, strict=True):
+        h.append(cost + message)
+        message = (h[-1][:, None] + table).min(axis=0)
+    return h, message
+
+
+def _outward(h, between, label):
+    """Labels of a branch from the root's neighbour on; the lowest among equals."""
+    labels = []
+    for cost, table in zip(h[::-1], between[::-1], strict=True):
+        label = (cost + table[:, label]).argmin()
+        labels.append(label)
+    return labels

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treefield.kernels.grid import edge_weight, neighbour
-from treefield.kernels.jit import inlined, kernel
+from treefield.kernels.jit import called, inlined, kernel
 from treefield.kernels.lanes import LANES, bits, cast, full, load, minimum, store, where
 from treefield.kernels.rules import back, label_count, message, pair, plus, prepare
 
@@ -28,9 +28,10 @@ class Forest(NamedTuple):
 
 
 class ForestScratch(NamedTuple):
-    """Work space: costs [group][label][lane], a message [label][lane], minima and labels [group][lane], per-site membership,
-    the energy change per tree, and eight neighbours, edges, weights and changes."""
+    """Work space: the unary costs, and all costs, [group][label][lane], a message [label][lane], minima and labels [group][lane],
+    per-site membership, the energy change per tree, and eight neighbours, edges, weights and changes."""
 
+    unary: np.ndarray
     h: np.ndarray
     message: np.ndarray
     lows: np.ndarray
@@ -85,7 +86,7 @@ def plan_forest(sites, grid, index, parents, directions, heights, trees, queue):
     return count
 
 
-@inlined
+@called
 def _look(x, forest, group, grid, direction, scratch, inside):
     """Find the neighbours of a group in one direction: labels, edges, weights (0 beyond the border, and within the forest unless `inside`)."""
     for k in range(LANES):
@@ -101,18 +102,24 @@ def _look(x, forest, group, grid, direction, scratch, inside):
     return load(scratch.beside, 0), load(scratch.edges, 0), load(scratch.weights, 0)
 
 
+@kernel
+def pack_forest(unary, forest, labels, big, out):
+    """Lay the natural unary [site][label] out by groups, costs above `big` (forbidden ones) cut to it."""
+    for group in range(len(forest.counts)):
+        for k in range(LANES):
+            site = forest.sites[group * LANES + k] * labels
+            for s in range(labels):
+                cost = unary[site + s]
+                out[(group * labels + s) * LANES + k] = big if cost > big else cost
+
+
 @inlined
-def _upward(x, unary, big, forest, grid, kind, labels, scratch):
+def _upward(x, forest, grid, kind, labels, scratch):
     h, out = scratch.h, scratch.message
     for i in range(len(h)):
-        h[i] = 0
+        h[i] = scratch.unary[i]
     for group in range(len(forest.counts)):
         row = group * labels * LANES
-        for k in range(forest.counts[group]):
-            site = forest.sites[group * LANES + k]
-            for s in range(labels):
-                cost = unary[site * labels + s]
-                h[row + s * LANES + k] += big if cost > big else cost
         for d in range(2 * len(grid.shape)):
             beside, edge, weight = _look(x, forest, group, grid, d, scratch, False)
             own_first = d % 2 == 1
@@ -157,7 +164,7 @@ def _downward(x, forest, grid, kind, labels, scratch):
 
 
 @inlined
-def _weigh(x, unary, big, forest, grid, kind, labels, scratch):
+def _weigh(x, forest, grid, kind, labels, scratch):
     """Sum what each tree's new labels change, in float64."""
     new = scratch.new
     for tree in range(len(scratch.changes)):
@@ -183,21 +190,21 @@ def _weigh(x, unary, big, forest, grid, kind, labels, scratch):
         store(scratch.change, 0, change)
         for k in range(forest.counts[group]):
             site = forest.sites[group * LANES + k]
-            before = min(np.float64(unary[site * labels + x[site]]), np.float64(big))
-            after_cost = min(np.float64(unary[site * labels + new[group * LANES + k]]), np.float64(big))
-            scratch.changes[forest.trees[group * LANES + k]] += scratch.change[k] + (after_cost - before)
+            row = group * labels * LANES + k
+            unary = np.float64(scratch.unary[row + new[group * LANES + k] * LANES]) - np.float64(scratch.unary[row + x[site] * LANES])
+            scratch.changes[forest.trees[group * LANES + k]] += scratch.change[k] + unary
 
 
 @kernel
-def solve_forest(x, unary, big, labels, forest, grid, kind, scratch, check):
+def solve_forest(x, labels, forest, grid, kind, scratch, check):
     """Solve every tree of the forest exactly, in place on the flat labelling, given the sites around it; returns the change of energy.
 
     With `check` a tree takes its new labels only if that does not raise the energy, in float64.
     """
     labels = label_count(kind, labels)
-    _upward(x, unary, big, forest, grid, kind, labels, scratch)
+    _upward(x, forest, grid, kind, labels, scratch)
     _downward(x, forest, grid, kind, labels, scratch)
-    _weigh(x, unary, big, forest, grid, kind, labels, scratch)
+    _weigh(x, forest, grid, kind, labels, scratch)
     total = 0.0
     for tree in range(len(scratch.changes)):
         if scratch.changes[tree] <= 0 or not check:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treefield.kernels.jit import inlined, kernel
+from treefield.kernels.jit import called, inlined, kernel
 from treefield.kernels.lanes import LANES, lane, load
 from treefield.kernels.rules import pair
 
@@ -26,7 +26,7 @@ class Grid(NamedTuple):
     uniform: bool
 
 
-@inlined
+@called
 def neighbour(grid, site, direction):
     """The site next to `site` in a direction (2 a: before it along axis a, 2 a + 1: after it), and their edge; (-1, 0) beyond the border."""
     axis = direction // 2
@@ -49,11 +49,8 @@ def edge_weight(grid, axis, number):
 
 
 @kernel
-def energy(x, unary, labels, grid, kind, big, a, b, weights, edges):
-    """The finite part of a labelling's energy, in float64, and the number of its forbidden costs (those of at least `big`).
-
-    `a`, `b`, `weights` and `edges` are work space for eight values each. O(1) per site and axis.
-    """
+def unary_energy(x, unary, labels, big):
+    """The finite part of the unary costs of a labelling, in float64, and the number of forbidden ones (of at least `big`)."""
     total = 0.0
     forbidden = 0
     for i in range(len(x)):
@@ -62,6 +59,14 @@ def energy(x, unary, labels, grid, kind, big, a, b, weights, edges):
             forbidden += 1
         else:
             total += cost
+    return total, forbidden
+
+
+@kernel
+def pairwise_energy(x, labels, grid, kind, big, a, b, weights, edges):
+    """The same of the pairwise costs. `a`, `b`, `weights` and `edges` are work space for eight values each."""
+    total = 0.0
+    forbidden = 0
     number = 0
     for axis in range(len(grid.shape)):
         stride = grid.strides[axis]

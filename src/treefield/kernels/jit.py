@@ -16,6 +16,7 @@ _NOTICE = "treefield: compiling its kernels; this happens once, they are cached 
 _NOTICE_AFTER = 1.0
 
 inlined = register_jitable(forceinline=True, **_OPTIONS)
+called = register_jitable(**_OPTIONS)
 overload_inlined = functools.partial(overload, jit_options={"forceinline": True, **_OPTIONS})
 
 

@@ -85,7 +85,7 @@ def _pack_unary(unary, lines, step, big, out, base):
 
 
 @inlined
-def _pack_weights(edge_weights, axis_weights, lines, step, slots, out, base):
+def _pack_weights(edge_weights, axis_weights, uniform, lines, step, slots, out, base):
     for d in range(lines.directions):
         at = (step * lines.directions + d) * LANES
         for p in range(slots):
@@ -95,7 +95,7 @@ def _pack_weights(edge_weights, axis_weights, lines, step, slots, out, base):
             for k in range(LANES):
                 weight = out.dtype.type(0)
                 if lines.exists[at + k]:
-                    if slots == 1:
+                    if uniform:
                         weight = axis_weights[d]
                     elif d > 0 or p < lines.length - 1:
                         weight = edge_weights[lines.edges[at + k] + j * lines.edge_strides[d]]
@@ -110,10 +110,10 @@ def pack_unary(unary, lines, steps, big, out):
 
 
 @kernel
-def pack_weights(edge_weights, axis_weights, lines, steps, slots, out):
-    """Lay the weights out by lines: from `edge_weights` of all edges or, for one slot, `axis_weights` per direction."""
+def pack_weights(edge_weights, axis_weights, uniform, lines, steps, slots, out):
+    """Lay the weights out by lines: from `edge_weights` of all edges or, if they are uniform, `axis_weights` per direction and one slot."""
     for step in steps:
-        _pack_weights(edge_weights, axis_weights, lines, step, slots, out, step * lines.directions * slots * LANES)
+        _pack_weights(edge_weights, axis_weights, uniform, lines, step, slots, out, step * lines.directions * slots * LANES)
 
 
 @inlined
@@ -290,11 +290,11 @@ def solve_lines(x, steps, packed, lines, kind, scratch, check):
 
 
 @kernel
-def solve_lines_unpacked(x, steps, unary, big, edge_weights, axis_weights, packed, lines, kind, scratch, check):
+def solve_lines_unpacked(x, steps, unary, big, edge_weights, axis_weights, uniform, packed, lines, kind, scratch, check):
     """The same from natural arrays: each step's costs are packed just before, into the one block of `packed`."""
     total = 0.0
     for step in steps:
         _pack_unary(unary, lines, step, big, packed.unary, 0)
-        _pack_weights(edge_weights, axis_weights, lines, step, packed.weight_slots, packed.weights, 0)
+        _pack_weights(edge_weights, axis_weights, uniform, lines, step, packed.weight_slots, packed.weights, 0)
         total += _solve(x, packed, 0, lines, step, kind, scratch, check)
     return total

@@ -80,10 +80,13 @@ class GridMRF:
 
     def energy_parts(self, x: np.ndarray) -> tuple[float, int]:
         """The finite part of a checked labelling's energy, and how many forbidden costs it holds."""
-        from treefield.kernels.grid import energy
+        from treefield.kernels.grid import pairwise_energy, unary_energy
 
+        flat = x.reshape(-1)
+        unary, forbidden = unary_energy(flat, self.flat_unary, self.labels, self._big)
         work = np.empty(8, np.int32), np.empty(8, np.int32), np.empty(8), np.empty(8, np.int64)
-        return energy(x.reshape(-1), self.flat_unary, self.labels, self.kernel_grid(), self.rule(np.float64), self._big, *work)
+        pairwise, more = pairwise_energy(flat, self.labels, self.kernel_grid(), self.rule(np.float64), self._big, *work)
+        return unary + pairwise, forbidden + more
 
     def tree_set(self, trees: Any = "bands", *, order: str = "fixed", bands: int | None = None, memory: str = "auto", threads: int | None = None) -> Any:
         """Trees prepared for exact search: an object whose `sweep(x, rng)` solves each in turn, in place, and returns the energy change.
@@ -134,16 +137,12 @@ class GridMRF:
         )
 
     def _effective_weights(self) -> tuple[np.ndarray, bool]:
-        """The pairwise weight times the edge weights: one per axis if they are uniform, else one per edge; float32 if that is exact."""
+        """The pairwise weight times the edge weights, in float64: one per axis if they are uniform, else one per edge."""
         given = [1.0] * len(self.shape) if self.weights is None else self.weights
         uniform = all(np.ndim(weight) == 0 for weight in given)
-        if uniform:
-            flat = self.pairwise.weight * np.array(given, dtype=np.float64)
-        else:
-            parts = [np.broadcast_to(weight, edge_shape(self.shape, a)).reshape(-1) for a, weight in enumerate(given)]
-            flat = self.pairwise.weight * np.concatenate(parts).astype(np.float64, copy=False)
-        narrow = flat.astype(np.float32)
-        return (narrow if np.array_equal(narrow, flat) else flat), uniform
+        if not uniform:
+            given = np.concatenate([np.broadcast_to(weight, edge_shape(self.shape, a)).reshape(-1) for a, weight in enumerate(given)])
+        return self.pairwise.weight * np.array(given, dtype=np.float64), uniform
 
     def _measure(self) -> None:
         """Ranges of the costs: which arithmetic is exact enough, and what can stand in for a forbidden cost."""
@@ -156,8 +155,10 @@ class GridMRF:
             raise ValueError("a negative weight times a forbidden (+inf) pairwise cost would be -inf; make the weights at least 0")
         largest = float(np.abs(weights).max()) if weights.size else 0.0
         steepest = largest * max(abs(table_low), abs(table_high))
-        exact = self.unary.dtype != np.float64 and steepest <= _EXACT_IN_FLOAT32 and max(abs(low), abs(high)) <= _EXACT_IN_FLOAT32
+        narrow = weights if self._uniform else weights.astype(np.float32)  # per edge, half the memory where that is exact
+        exact = self.unary.dtype != np.float64 and max(abs(low), abs(high), steepest) <= _EXACT_IN_FLOAT32 and np.array_equal(narrow, weights)
         self._dtype = np.dtype(np.float32 if exact and not (forbidden or forbidden_pairs) else np.float64)
+        self._edge_weights = narrow if self._dtype == np.float32 else weights
         self._big = self._big_table = math.inf
         if forbidden or forbidden_pairs:
             reach = self.size * ((high - low) + len(self.shape) * largest * (table_high - table_low))
@@ -189,8 +190,8 @@ def _check_weights(weights: Any, shape: tuple[int, ...]) -> list[Any] | None:
         return None
     example = ", ".join(str(edge_shape(shape, axis)) for axis in range(len(shape)))
     wanted = f"one number or array per axis is needed, of shapes {example}"
-    if np.ndim(weights) == 0 and not isinstance(weights, list | tuple):
-        raise ValueError(f"weights is {weights!r}, but {wanted}")
+    if not hasattr(weights, "__len__") or isinstance(weights, str):
+        raise TypeError(f"weights is {weights!r}, but {wanted}")
     if len(weights) != len(shape):
         raise ValueError(f"weights has {len(weights)} entries, but {wanted}")
     checked = []

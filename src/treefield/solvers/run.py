@@ -99,8 +99,10 @@ class Run:
         rows = np.array(self._rows)
         trace = np.empty(len(rows), TRACE)
         trace["iteration"], trace["seconds"], trace["energy"] = rows.T
+        # energies are tracked by their changes: let rounding not put one below the last, which is computed afresh
+        trace["energy"] = np.maximum(trace["energy"], fun)
         trace["energy"][-1] = fun
-        trace["best"] = np.minimum.accumulate(trace["energy"])
+        trace["best"] = trace["energy"]
         trace["bound"] = lower_bound
         return MAPResult(
             x=labelling,

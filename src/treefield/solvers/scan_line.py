@@ -46,8 +46,8 @@ def scan_line(mrf: Any, nu: float = 1.0, axis: int = -1) -> MAPResult:
     if axis >= len(mrf.shape):
         raise ValueError(f"axis must be between {-len(mrf.shape)} and {len(mrf.shape) - 1}, got {axis}")
     timer = Timer()
-    # min nu u + V is min u + V / nu; without any unary the costs are zero
-    lines_of = mrf if nu > 0 else GridMRF(np.zeros_like(mrf.unary), mrf.pairwise, weights=mrf.weights)
+    # min nu u + V is min u + V / nu; with nu = 0 only forbidden labels are left of the unary
+    lines_of = mrf if nu > 0 else GridMRF(np.where(np.isinf(mrf.unary), np.inf, 0), mrf.pairwise, weights=mrf.weights)
     plan = schedules.alternating(mrf.shape, axis % len(mrf.shape))
     lines = AxisLines(lines_of, plan, packed=False, absorb=False, scale=1 / nu if nu > 0 else 1.0)
     x = np.zeros(mrf.shape, np.int32)

@@ -48,7 +48,7 @@ class CycleError(ValueError):
 
 
 class ForestSet:
-    """Induced forests, solved one after the other, the trees of each at once. Memory: sites x labels of the largest forest."""
+    """Induced forests, solved one after the other, the trees of each at once. Memory: twice the sites x labels of the largest forest."""
 
     def __init__(self, mrf: Any, trees: list[np.ndarray], *, order: str = "fixed") -> None:
         self.order = order
@@ -72,15 +72,15 @@ class ForestSet:
         return sum(self._solve(x.reshape(-1), *self._forests[number], check) for number in order)
 
     def _solve(self, flat: np.ndarray, sites: np.ndarray, forest: Any, changes: np.ndarray, check: bool) -> float:
-        from treefield.kernels.forest import solve_forest
+        from treefield.kernels.forest import pack_forest, solve_forest
 
         mrf = self._mrf
         self._member[:] = False
         self._member[sites] = True
-        message = mrf.labels * LANES
-        scratch = self._scratch._replace(h=self._scratch.h[: len(forest.counts) * message], changes=changes)
-        big = np.finfo(mrf.dtype).max if np.isinf(mrf.big) else mrf.big
-        return solve_forest(flat, mrf.flat_unary, mrf.dtype.type(big), mrf.labels, forest, self._grid, self._rule, scratch, check)
+        used = len(forest.counts) * mrf.labels * LANES
+        scratch = self._scratch._replace(h=self._scratch.h[:used], changes=changes)
+        pack_forest(mrf.flat_unary, forest, mrf.labels, mrf.dtype.type(min(mrf.big, np.finfo(mrf.dtype).max)), scratch.unary)
+        return solve_forest(flat, mrf.labels, forest, self._grid, self._rule, scratch, check)
 
     def _load(self) -> None:
         from treefield.kernels.forest import Forest
@@ -135,6 +135,7 @@ def _scratch(groups: int, labels: int, dtype: np.dtype, member: np.ndarray, weig
 
     message = labels * LANES
     return ForestScratch(
+        unary=aligned(groups * message, dtype),
         h=aligned(groups * message, dtype),
         message=aligned(message, dtype),
         lows=aligned(groups * LANES, dtype),

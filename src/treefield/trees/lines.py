@@ -25,8 +25,8 @@ class AxisLines:
         self._mrf = mrf
         grid = mrf.kernel_grid()
         self.lines, axes = _locate(grid, plan, mrf.labels, absorb)
-        self._edge_weights = grid.weights if scale == 1.0 else grid.weights * grid.weights.dtype.type(scale)
-        self._axis_weights = self._edge_weights[axes] if grid.uniform else np.zeros(len(axes), grid.weights.dtype)
+        weights = grid.weights if scale == 1.0 else grid.weights * grid.weights.dtype.type(scale)
+        self._weights = weights, weights[axes] if grid.uniform else weights[:0], grid.uniform
         self._big = _stand_in(mrf)
         slots = 1 if grid.uniform else self.lines.length
         blocks = len(plan.lines) if packed else 1
@@ -44,11 +44,11 @@ class AxisLines:
         with loading():
             if packed:
                 pack_unary(mrf.flat_unary, self.lines, nothing, self._big, self._packed.unary)
-                pack_weights(self._edge_weights, self._axis_weights, self.lines, nothing, slots, self._packed.weights)
+                pack_weights(*self._weights, self.lines, nothing, slots, self._packed.weights)
             self.solve(np.zeros(1, np.int32), nothing)
         if packed:
             pack_unary(mrf.flat_unary, self.lines, steps, self._big, self._packed.unary)
-            pack_weights(self._edge_weights, self._axis_weights, self.lines, steps, slots, self._packed.weights)
+            pack_weights(*self._weights, self.lines, steps, slots, self._packed.weights)
 
     def solve(self, flat: np.ndarray, steps: np.ndarray, check: bool = True, queue: int = 0) -> float:
         """Solve the lines of these steps in place; `queue` names the work space."""
@@ -57,7 +57,7 @@ class AxisLines:
         packed, rule, scratch = self.space(queue)
         if self._packed is not None:
             return solve_lines(flat, steps, packed, self.lines, rule, scratch, check)
-        costs = self._mrf.flat_unary, self._big, self._edge_weights, self._axis_weights
+        costs = self._mrf.flat_unary, self._big, *self._weights
         return solve_lines_unpacked(flat, steps, *costs, packed, self.lines, rule, scratch, check)
 
     def space(self, queue: int) -> tuple[Any, Any, Any]:
@@ -96,7 +96,7 @@ def _locate(grid: Any, plan: schedules.Schedule, labels: int, absorb: bool) -> t
     edge_strides = grid.edge_strides.reshape(ndim, ndim)
     others = [a for a in range(ndim) if a != axis]
     used = plan.lines >= 0
-    coordinates = dict(zip(others, np.unravel_index(np.where(used, plan.lines, plan.lines[:, :1]), [shape[a] for a in others]), strict=True))
+    coordinates = dict(zip(others, np.unravel_index(np.where(used, plan.lines, np.maximum(plan.lines[:, :1], 0)), [shape[a] for a in others]), strict=True))
     own = sum(coordinates[a] * grid.strides[a] for a in others)
     own_edge = grid.edge_offsets[axis] + sum(coordinates[a] * edge_strides[axis, a] for a in others)
     sites, edges, exists, axes, steps = [own], [own_edge], [used & (shape[axis] > 1)], [axis], [edge_strides[axis, axis]]

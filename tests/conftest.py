@@ -1,0 +1,7 @@
+"""Settings shared by all tests."""
+
+import hypothesis
+
+# No deadline: the first example of a kind compiles its kernels. The same examples each time: a failure is found by everyone.
+hypothesis.settings.register_profile("treefield", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.load_profile("treefield")
