@@ -2,6 +2,6 @@
 
 import hypothesis
 
-# No deadline: the first example of a kind compiles its kernels. The same examples each time: a failure is found by everyone.
+# No deadline: the first example of a kind compiles its kernels. The same examples each time.
 hypothesis.settings.register_profile("treefield", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("treefield")

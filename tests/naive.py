@@ -219,7 +219,8 @@ def _axes(shape):
 
 
 def solve_chain(unary, tables, x, chain):
-    """Labels of `chain` that minimise the energy while the rest of x is fixed (Eq. 9); rooted at its middle, the lowest among equals."""
+    """Labels of `chain` that minimise the energy while the rest of x is fixed (Eq. 9); rooted at its middle, the lowest
+    among equals."""
     costs = [_absorb(unary, tables, x, i, inside=set(chain)) for i in chain]
     return _min_sum(costs, [edge_table(tables, i, j) for i, j in itertools.pairwise(chain)])
 

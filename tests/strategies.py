@@ -8,9 +8,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import naive
 import numpy as np
 from hypothesis import strategies as st
+
+import naive
 
 ALL_KINDS = (
     "potts",

@@ -23,14 +23,15 @@ class MAPResult(OptimizeResult):
     nit : int
         Iterations (sweeps) made.
     success, status, message
-        Whether the run ended as asked, a code, and the reason in words. 0: converged; 1: `maxiter`; 2: `time_limit`; 3: stopped by the
-        callback; 4: interrupted; 5: the labelling holds a forbidden cost.
+        Whether the run ended as asked, a code, and the reason in words. 0: converged; 1: `maxiter`; 2: `time_limit`; 3:
+        stopped by the callback; 4: interrupted; 5: the labelling holds a forbidden cost.
     method : str
         The solver's name.
     lower_bound, gap : float
         A proven lower bound and (fun - lower_bound) / max(|fun|, |lower_bound|); nan without a bound.
     trace : structured array
-        Columns iteration, seconds, energy, best, bound; row 0 is the start, then one row per iteration. Seconds leave compilation out.
+        Columns iteration, seconds, energy, best, bound; row 0 is the start, then one row per iteration. Seconds leave
+        compilation out.
     """
 
     def plot(self, ax: Any = None) -> Any:

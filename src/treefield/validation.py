@@ -22,10 +22,12 @@ def real_array(value: Any, name: str) -> np.ndarray:
 
 
 def smallest_dtype(array: np.ndarray, name: str) -> np.dtype:
-    """The dtype the model keeps an array in: uint8, uint16, float32 or float64, the smallest that holds every value exactly."""
-    if array.dtype in (np.uint8, np.uint16, np.float32, np.float64):
-        return array.dtype.newbyteorder("=")
-    if array.dtype == np.float16:
+    """The dtype the model keeps an array in: uint8, uint16, float32 or float64, the smallest that holds every value
+    exactly."""
+    native = array.dtype.newbyteorder("=")
+    if native in (np.uint8, np.uint16, np.float32, np.float64):
+        return native
+    if native == np.float16:
         return np.dtype(np.float32)
     if array.dtype.kind == "f":
         return np.dtype(np.float64)
@@ -36,13 +38,16 @@ def smallest_dtype(array: np.ndarray, name: str) -> np.dtype:
         return np.dtype(np.uint8 if high < 2**8 else np.uint16)
     largest = max(-low, high)
     if largest > 2**53:
-        raise ValueError(f"{name} holds integers up to {largest}, beyond 2**53: no float64 holds them exactly; divide them by a common factor")
+        raise ValueError(
+            f"{name} holds integers up to {largest}, beyond 2**53, which float64 does not hold exactly; "
+            "divide them by a common factor"
+        )
     return np.dtype(np.float32 if largest <= 2**24 else np.float64)
 
 
 def finite_scalar(value: Any, name: str) -> float:
     """`value` as a finite float, or an error."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real | np.generic) and np.ndim(value) != 0:
+    if isinstance(value, bool) or (not isinstance(value, numbers.Real | np.generic) and np.ndim(value) != 0):
         raise TypeError(f"{name} must be a number, got {value!r}")
     try:
         number = float(value)
@@ -57,7 +62,9 @@ def labelling(x: Any, shape: tuple[int, ...], labels: int, name: str = "x") -> n
     """`x` as a new int32 array of the grid's shape with labels in 0..labels-1, or an error."""
     array = np.asarray(x)
     if array.dtype.kind not in "bui":
-        raise TypeError(f"{name} must be an array of integer labels, got dtype {array.dtype}; convert it with .astype(int)")
+        raise TypeError(
+            f"{name} must be an array of integer labels, got dtype {array.dtype}; convert it with .astype(int)"
+        )
     if array.shape != shape:
         raise ValueError(f"{name} has shape {array.shape}, but the model's is {shape}")
     if array.size and (array.min() < 0 or array.max() >= labels):
@@ -85,10 +92,10 @@ def generator(rng: Any) -> np.random.Generator:
     """A NumPy generator from None, an integer seed or a generator."""
     if isinstance(rng, np.random.Generator):
         return rng
-    if rng is None or isinstance(rng, numbers.Integral) and not isinstance(rng, bool):
-        if rng is not None and rng < 0:
+    if rng is None or (isinstance(rng, numbers.Integral) and not isinstance(rng, bool)):
+        if rng is not None and int(rng) < 0:
             raise ValueError(f"rng must be None, a non-negative integer or a numpy.random.Generator, got {rng}")
-        return np.random.default_rng(rng)
+        return np.random.default_rng(None if rng is None else int(rng))
     raise TypeError(f"rng must be None, a non-negative integer or a numpy.random.Generator, got {rng!r}")
 
 

@@ -1,11 +1,11 @@
 """The fast kernels against the obvious slow versions: with whole-number costs every label must agree, ties included."""
 
-import naive
 import numpy as np
 import pytest
-from strategies import ALL_KINDS, KIND_DTYPES, random_case
 
+import naive
 import treefield as tf
+from strategies import ALL_KINDS, KIND_DTYPES, random_case
 
 SHAPES = [(1, 1), (1, 9), (9, 1), (2, 2), (5, 7), (19, 23), (40, 3), (3, 17, 2), (4, 5, 6), (1, 6, 1)]
 ICM_KINDS = ("potts-signed", "quadratic", "table", "edge-tables")  # ICM has no messages: few kinds say all
@@ -35,7 +35,9 @@ def test_a_sweep_gives_the_labels_of_the_naive_one(trees):
         for _ in range(2):
             expected = naive.sweep(case.unary, case.tables, x, SCHEDULES[trees](mrf.shape))
             found = tf.t_icm(mrf, x, trees=trees, maxiter=1, threads=1)
-            np.testing.assert_array_equal(found.x, expected, err_msg=f"{case.kind} {case.unary.shape} {case.unary.dtype}")
+            np.testing.assert_array_equal(
+                found.x, expected, err_msg=f"{case.kind} {case.unary.shape} {case.unary.dtype}"
+            )
             assert found.fun == naive.energy(case.unary, case.tables, expected) == found.trace["energy"][-1]
             x = expected
 

@@ -1,15 +1,16 @@
-"""Propositions 1 and 2 of the paper and the promises of every solver, against brute force on small models of every kind."""
+"""Propositions 1 and 2 of the paper and the promises of every solver, against brute force on small models of every
+kind."""
 
 import math
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import ALL_KINDS, grid_models
 
+import naive
 import treefield as tf
+from strategies import ALL_KINDS, grid_models
 
 TREES = ("bands", "rows-columns", "alternating", "combs")
 
@@ -39,7 +40,11 @@ def test_the_energy_is_the_naive_one(kind, forbidden):
 @pytest.mark.parametrize("forbidden", [False, True])
 def test_tree_bp_is_exact_on_chains(kind, forbidden):
     @settings(max_examples=60)
-    @given(grid_models(kinds=[kind], forbidden=forbidden).filter(lambda case: sum(n > 1 for n in case.unary.shape[:-1]) < 2))
+    @given(
+        grid_models(kinds=[kind], forbidden=forbidden).filter(
+            lambda case: sum(n > 1 for n in case.unary.shape[:-1]) < 2
+        )
+    )
     def check(case):
         best, _ = naive.brute_force(case.unary, case.tables)
         res = tf.tree_bp(case.mrf())
@@ -63,11 +68,17 @@ def test_every_step_is_exact_and_nothing_rises(kind, trees):
         if trees == "combs":
             steps = [[[np.unravel_index(i, shape) for i in tree]] for tree in comb_sites(shape)]
         else:
-            schedule = {"bands": lambda s: naive.bands(s, 8), "rows-columns": naive.rows_columns, "alternating": naive.alternating}
+            schedule = {
+                "bands": lambda s: naive.bands(s, 8),
+                "rows-columns": naive.rows_columns,
+                "alternating": naive.alternating,
+            }
             steps = schedule[trees](shape)
         res = tf.t_icm(mrf, x, trees=trees, maxiter=20)
         assert np.all(np.diff(res.trace["energy"]) <= 0)
-        assert res.fun == mrf.energy(res.x) == res.trace["energy"][-1] <= naive.energy(case.unary, case.tables, x) + 1e-9
+        assert (
+            res.fun == mrf.energy(res.x) == res.trace["energy"][-1] <= naive.energy(case.unary, case.tables, x) + 1e-9
+        )
         assert res.message.startswith("converged")
         for step in steps:
             for tree in step:
@@ -94,7 +105,11 @@ def test_outside_a_tree_optimal_means_optimal(trees):
         best, minima = naive.brute_force(case.unary, case.tables)
         rng = np.random.default_rng(seed)
         x = minima[0].copy()
-        sites = comb_sites(mrf.shape)[0] if trees == "combs" else np.ravel_multi_index(np.transpose(naive.lines(mrf.shape, -1)[0]), mrf.shape)
+        sites = (
+            comb_sites(mrf.shape)[0]
+            if trees == "combs"
+            else np.ravel_multi_index(np.transpose(naive.lines(mrf.shape, -1)[0]), mrf.shape)
+        )
         x.reshape(-1)[sites] = rng.integers(mrf.labels, size=len(sites))
         res = tf.t_icm(mrf, x, trees=[sites], maxiter=1)
         assert res.fun == best if case.integer else close(res.fun, best)

@@ -6,12 +6,13 @@ import numpy as np
 
 from treefield.kernels.grid import edge_weight, neighbour
 from treefield.kernels.jit import called, inlined, kernel
-from treefield.kernels.lanes import LANES, bits, cast, full, load, minimum, store, where
+from treefield.kernels.lanes import LANES, cast, full, load, minimum, store, where
 from treefield.kernels.rules import back, label_count, message, pair, plus, prepare
 
 
 class Forest(NamedTuple):
-    """The sites of a forest in groups of eight, children before parents. Flat arrays [group][lane] but for the last two:
+    """The sites of a forest in groups of eight, children before parents. Flat arrays [group][lane] but for the last
+    two:
 
     sites      the site (an arbitrary one in lanes not in use)
     parents    where the parent stands: its group * 8 + its lane
@@ -28,7 +29,8 @@ class Forest(NamedTuple):
 
 
 class ForestScratch(NamedTuple):
-    """Work space: the unary costs, and all costs, [group][label][lane], a message [label][lane], minima and labels [group][lane],
+    """Work space: the unary costs, and all costs, [group][label][lane], a message [label][lane], minima and labels
+    [group][lane],
     per-site membership, the energy change per tree, and eight neighbours, edges, weights and changes."""
 
     unary: np.ndarray
@@ -46,9 +48,11 @@ class ForestScratch(NamedTuple):
 
 @kernel
 def plan_forest(sites, grid, index, parents, directions, heights, trees, queue):
-    """Root each tree of the forest on `sites` and fill the arrays, one entry per site; returns the number of trees, -1 if there is a cycle.
+    """Root each tree of the forest on `sites` and fill the arrays, one entry per site; returns the number of trees, -1
+    if there is a cycle.
 
-    `index` gives each site of the grid its place in `sites` (-1 if it is not there), `queue` is work space. Edges of weight 0 do not count.
+    `index` gives each site of the grid its place in `sites` (-1 if it is not there), `queue` is work space. Edges of
+    weight 0 do not count.
     """
     count = 0
     for i in range(len(sites)):
@@ -88,7 +92,8 @@ def plan_forest(sites, grid, index, parents, directions, heights, trees, queue):
 
 @called
 def _look(x, forest, group, grid, direction, scratch, inside):
-    """Find the neighbours of a group in one direction: labels, edges, weights (0 beyond the border, and within the forest unless `inside`)."""
+    """Find the neighbours of a group in one direction: labels, edges, weights (0 beyond the border, and within the
+    forest unless `inside`)."""
     for k in range(LANES):
         scratch.beside[k] = 0
         scratch.edges[k] = 0
@@ -191,13 +196,16 @@ def _weigh(x, forest, grid, kind, labels, scratch):
         for k in range(forest.counts[group]):
             site = forest.sites[group * LANES + k]
             row = group * labels * LANES + k
-            unary = np.float64(scratch.unary[row + new[group * LANES + k] * LANES]) - np.float64(scratch.unary[row + x[site] * LANES])
+            unary = np.float64(scratch.unary[row + new[group * LANES + k] * LANES]) - np.float64(
+                scratch.unary[row + x[site] * LANES]
+            )
             scratch.changes[forest.trees[group * LANES + k]] += scratch.change[k] + unary
 
 
 @kernel
 def solve_forest(x, labels, forest, grid, kind, scratch, check):
-    """Solve every tree of the forest exactly, in place on the flat labelling, given the sites around it; returns the change of energy.
+    """Solve every tree of the forest exactly, in place on the flat labelling, given the sites around it; returns the
+    change of energy.
 
     With `check` a tree takes its new labels only if that does not raise the energy, in float64.
     """

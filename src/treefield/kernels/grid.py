@@ -13,7 +13,8 @@ from treefield.kernels.rules import pair
 
 
 class Grid(NamedTuple):
-    """`shape` and site `strides` per axis; `edge_offsets` per axis and `edge_strides` [axis][axis] give an edge's number from its first site.
+    """`shape` and site `strides` per axis; `edge_offsets` per axis and `edge_strides` [axis][axis] give an edge's
+    number from its first site.
 
     `weights` has one weight per edge, or (`uniform`) one per axis.
     """
@@ -28,7 +29,8 @@ class Grid(NamedTuple):
 
 @called
 def neighbour(grid, site, direction):
-    """The site next to `site` in a direction (2 a: before it along axis a, 2 a + 1: after it), and their edge; (-1, 0) beyond the border."""
+    """The site next to `site` in a direction (2 a: before it along axis a, 2 a + 1: after it), and their edge; (-1, 0)
+    beyond the border."""
     axis = direction // 2
     number = grid.edge_offsets[axis]
     for a in range(len(grid.shape)):
@@ -50,7 +52,8 @@ def edge_weight(grid, axis, number):
 
 @kernel
 def unary_energy(x, unary, labels, big):
-    """The finite part of the unary costs of a labelling, in float64, and the number of forbidden ones (of at least `big`)."""
+    """The finite part of the unary costs of a labelling, in float64, and the number of forbidden ones (of at least
+    `big`)."""
     total = 0.0
     forbidden = 0
     for i in range(len(x)):

@@ -1,4 +1,5 @@
-"""Single-site search on lines: each site takes its best label given all its neighbours (Eq. 4), eight lines side by side."""
+"""Single-site search on lines: each site takes its best label given all its neighbours (Eq. 4), eight lines side by
+side."""
 
 import numpy as np
 
@@ -10,9 +11,15 @@ from treefield.kernels.rules import label_count, pair, plus, prepare
 
 @inlined
 def _along(packed, step, lines, edge):
-    """The weight of the edge between positions `edge` and `edge` + 1, which is kept in the slot farther from the middle."""
+    """The weight of the edge between positions `edge` and `edge` + 1, which is kept in the slot farther from the
+    middle."""
     length = lines.length
     return weight_at(packed, lines, step, 0, slot(edge if edge < length // 2 else edge + 1, length))
+
+
+@inlined
+def _label_along(x, step, lines, j):
+    return labels_at(x, lines, step, 0, slot(j, lines.length), j)
 
 
 @inlined
@@ -20,7 +27,7 @@ def _absorb_along(x, packed, step, lines, edge, own_first, kind, h):
     """Add the edge to the neighbour on the line itself to the costs in `h`."""
     labels = label_count(kind, lines.labels)
     weight = cast(_along(packed, step, lines, edge), h)
-    beside = labels_at(x, lines, step, 0, edge + 1 if own_first else edge)
+    beside = _label_along(x, step, lines, edge + 1 if own_first else edge)
     prepared = prepare(kind, edges_at(lines, step, 0, edge), own_first, beside, labels)
     for s in range(labels):
         store(h, s * LANES, plus(kind, load(h, s * LANES), weight, s, own_first, prepared, labels))
@@ -31,16 +38,17 @@ def _change_along(x, packed, step, lines, edge, own_first, kind, new, old):
     labels = label_count(kind, lines.labels)
     weight = cast(_along(packed, step, lines, edge), np.float64)
     edges = edges_at(lines, step, 0, edge)
-    beside = labels_at(x, lines, step, 0, edge + 1 if own_first else edge)
+    beside = _label_along(x, step, lines, edge + 1 if own_first else edge)
     if own_first:
         return pair(kind, weight, edges, new, beside, labels) - pair(kind, weight, edges, old, beside, labels)
     return pair(kind, weight, edges, beside, new, labels) - pair(kind, weight, edges, beside, old, labels)
 
 
 @kernel
-def icm_lines(x, steps, packed, lines, kind, scratch):
-    """One pass of ICM over the lines of each step, position by position, in place; returns the change of energy. O(L) per site.
+def icm_lines(x, flat, steps, packed, lines, kind, scratch):
+    """One pass of ICM over the lines of each step, position by position; returns the change of energy. O(L) per site.
 
+    What changes is written to the packed labels `x` and to the natural labelling `flat`.
     A site takes a new label only if that does not raise the energy, in float64.
     """
     labels, length = label_count(kind, lines.labels), lines.length
@@ -56,7 +64,7 @@ def icm_lines(x, steps, packed, lines, kind, scratch):
                 _absorb_along(x, packed, step, lines, j, True, kind, incoming)
             p = slot(j, length)
             low = collect(x, packed, step, lines, step, p, j, kind, incoming, h)
-            old = labels_at(x, lines, step, 0, j)
+            old = labels_at(x, lines, step, 0, p, j)
             new = old
             for s in range(labels - 1, -1, -1):
                 new = where(load(h, (p * labels + s) * LANES) == low, full(np.int32(s)), new)
@@ -68,9 +76,11 @@ def icm_lines(x, steps, packed, lines, kind, scratch):
                 change += _change_along(x, packed, step, lines, j - 1, False, kind, new, old)
             if j < length - 1:
                 change += _change_along(x, packed, step, lines, j, True, kind, new, old)
-            taken = moved & bits(change <= full(0.0))
+            accepted = change <= full(0.0)
+            taken = moved & bits(accepted)
             for k in range(lines.counts[step]):
                 if taken >> k & 1:
                     total += lane(change, k)
-                    x[lines.sites[step * lines.directions * LANES + k] + j * lines.stride] = lane(new, k)
+                    flat[lines.sites[step * LANES + k] + j * lines.stride] = lane(new, k)
+            store(x, lines.together[step * lines.directions] + p * LANES, cast(where(accepted, new, old), x))
     return total

@@ -1,8 +1,9 @@
 """Eight numbers that move together: a small SIMD vector type for Numba.
 
-Numba cannot be told that arrays do not alias, so short inner loops over lanes do not vectorise. A vector type does it: one Numba type whose
-LLVM model is ``<8 x T>`` and a lowering for each operation; LLVM turns it into AVX, AVX-512 or NEON as the host allows. The number of lanes is
-the same on every machine and no operation carries fast-math flags, so every machine computes the same bits.
+Numba cannot be told that arrays do not alias, so short inner loops over lanes do not vectorise. A vector type does it:
+one Numba type whose LLVM model is ``<8 x T>`` and a lowering for each operation; LLVM turns it into AVX, AVX-512 or
+NEON as the host allows. The number of lanes is the same on every machine and no operation carries fast-math flags, so
+every machine computes the same bits.
 
 Operators ``+ += - * < <= == != & |`` work on lanes of one type; the functions below do the rest.
 """
@@ -80,7 +81,7 @@ def _comparison(operation, symbol):
 def _compare(builder, lanes, symbol, a, b):
     if _is_float(lanes):
         return builder.fcmp_unordered(symbol, a, b) if symbol == "!=" else builder.fcmp_ordered(symbol, a, b)
-    return builder.icmp_signed(symbol, a, b)
+    return (builder.icmp_signed if lanes.element.signed else builder.icmp_unsigned)(symbol, a, b)
 
 
 for _operation, _names in {
@@ -137,7 +138,9 @@ def gather(typingctx, array, base, index):
         first = _pointer(context, builder, sig.args[0], args[0], args[1])
         for lane in range(LANES):
             position = builder.extract_element(args[2], ir.Constant(_I32, lane))
-            result = builder.insert_element(result, builder.load(builder.gep(first, [position])), ir.Constant(_I32, lane))
+            result = builder.insert_element(
+                result, builder.load(builder.gep(first, [position])), ir.Constant(_I32, lane)
+            )
         return result
 
     return Lanes(array.dtype)(array, types.intp, index), codegen

@@ -1,8 +1,8 @@
 """Exact search on lines: eight rows (or columns, or pillars) advance together, one lane each.
 
-A line is searched from both ends to its middle, so that two chains of operations are in flight and hide each other's latency. Everything that
-belongs to a position along the line is stored in *slots*, in the order in which it is used: the first position, the last, the second, the last
-but one, ..., at the end the middle.
+A line is searched from both ends to its middle, so that two chains of operations are in flight and hide each other's
+latency. Everything that belongs to a position along the line is stored in *slots*, in the order in which it is used:
+the first position, the last, the second, the last but one, ..., at the end the middle.
 """
 
 from typing import NamedTuple
@@ -10,26 +10,48 @@ from typing import NamedTuple
 import numpy as np
 
 from treefield.kernels.jit import inlined, kernel
-from treefield.kernels.lanes import LANES, bits, cast, full, gather, gather_from, lane, lane_numbers, load, minimum, store, where
+from treefield.kernels.lanes import (
+    LANES,
+    bits,
+    cast,
+    full,
+    gather,
+    gather_from,
+    lane,
+    lane_numbers,
+    load,
+    minimum,
+    store,
+    where,
+)
 from treefield.kernels.rules import back, label_count, message, pair, plus, prepare
 
 
 class Lines(NamedTuple):
-    """Where the lines along one axis lie; step q solves eight of them while the lines beside them stay fixed. Flat arrays:
+    """Where the lines along one axis lie; step q solves eight of them while the lines beside them stay fixed. Flat
+    arrays:
 
-    sites    [step][direction][lane]  the first site of the line itself (direction 0), then of the lines beside it: per other axis the one
-                                      before and the one after (the line itself where there is none)
-    exists   [step][direction][lane]  whether there are such edges
+    sites    [step][lane]             the first site of each line
     counts   [step]                   how many lanes are in use
-    edges    [step][direction][lane]  the first edge of the line, and towards the lines beside it, as an index into all edges;
-    edge_strides [direction]          to the next position's edge
+    exists   [step][direction][lane]  whether there are edges along the line (direction 0) and, per other axis, to the
+    line before and after edges    [step][direction][lane]  the first of these edges, as an index into all edges, and
+    `edge_strides` [direction] to the next origins  [step][direction][lane]  where the labels of the line itself and of
+    those beside it begin; label (slot p, position j) is
+                                      p `slot_stride` + j `label_stride` further
+    together [step][direction]        where they begin if the eight of them lie side by side, else -1
+
+    Labels are packed [step][slot][lane], or natural (nothing lies side by side).
     """
 
     sites: np.ndarray
-    exists: np.ndarray
     counts: np.ndarray
+    exists: np.ndarray
     edges: np.ndarray
     edge_strides: np.ndarray
+    origins: np.ndarray
+    together: np.ndarray
+    slot_stride: int
+    label_stride: int
     stride: int
     length: int
     labels: int
@@ -37,7 +59,8 @@ class Lines(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """The costs of the lines: unary [step][slot][label][lane], weights [step][direction][slot][lane], or one slot where all are alike."""
+    """The costs of the lines: unary [step][slot][label][lane], weights [step][direction][slot][lane], or one slot where
+    all are alike."""
 
     unary: np.ndarray
     weights: np.ndarray
@@ -45,7 +68,8 @@ class Packed(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """One thread's work space: costs [slot][label][lane], two messages [label][lane], their minima and the new labels [slot][lane]."""
+    """One thread's work space: costs [slot][label][lane], two messages [label][lane], their minima and the new labels
+    [slot][lane]."""
 
     h: np.ndarray
     left: np.ndarray
@@ -74,14 +98,32 @@ def slot(j, length):
 @inlined
 def _pack_unary(unary, lines, step, big, out, base):
     labels, length = lines.labels, lines.length
-    first = step * lines.directions * LANES
+    first = load(lines.sites, step * LANES) * full(labels)
+    cap = full(big)
     for p in range(length):
+        at = position(p, length) * lines.stride * labels
+        row = base + p * labels * LANES
+        for s in range(labels):
+            store(out, row + s * LANES, minimum(gather(unary, at + s, first), cap))
+
+
+@kernel
+def pack_labels(x, lines, steps, out):
+    """Lay the natural labelling out by lines."""
+    length = lines.length
+    if lines.stride == 1:
+        for step in steps:
+            for p in range(length):
+                store(
+                    out,
+                    (step * length + p) * LANES,
+                    cast(gather_from(x, lines.sites, step * LANES, position(p, length)), out),
+                )
+        return
+    for p in range(length):  # position by position: neighbouring lines are read from the same cache lines
         j = position(p, length) * lines.stride
-        for k in range(LANES):
-            site = (lines.sites[first + k] + j) * labels
-            for s in range(labels):
-                value = unary[site + s]
-                out[base + (p * labels + s) * LANES + k] = big if value > big else value
+        for step in steps:
+            store(out, (step * length + p) * LANES, cast(gather_from(x, lines.sites, step * LANES, j), out))
 
 
 @inlined
@@ -111,9 +153,12 @@ def pack_unary(unary, lines, steps, big, out):
 
 @kernel
 def pack_weights(edge_weights, axis_weights, uniform, lines, steps, slots, out):
-    """Lay the weights out by lines: from `edge_weights` of all edges or, if they are uniform, `axis_weights` per direction and one slot."""
+    """Lay the weights out by lines: from `edge_weights` of all edges or, if they are uniform, `axis_weights` per
+    direction and one slot."""
     for step in steps:
-        _pack_weights(edge_weights, axis_weights, uniform, lines, step, slots, out, step * lines.directions * slots * LANES)
+        _pack_weights(
+            edge_weights, axis_weights, uniform, lines, step, slots, out, step * lines.directions * slots * LANES
+        )
 
 
 @inlined
@@ -128,8 +173,13 @@ def edges_at(lines, step, d, j):
 
 
 @inlined
-def labels_at(x, lines, step, d, j):
-    return gather_from(x, lines.sites, (step * lines.directions + d) * LANES, j * lines.stride)
+def labels_at(x, lines, step, d, p, j):
+    """The labels in slot p, which is position j, of a step's lines (d = 0) or of those beside them."""
+    at = lines.together[step * lines.directions + d]
+    if at >= 0:
+        return cast(load(x, at + p * LANES), np.int32)
+    offset = p * lines.slot_stride + j * lines.label_stride
+    return cast(gather_from(x, lines.origins, (step * lines.directions + d) * LANES, offset), np.int32)
 
 
 @inlined
@@ -143,18 +193,19 @@ def _label_cost(packed, base, row, kind, incoming, h, s, w1, w2, p1, p2, labels)
 
 @inlined
 def collect(x, packed, block, lines, step, p, j, kind, incoming, h):
-    """Eq. 8: a slot's costs are its unary, the incoming message and the edges to the fixed lines beside. Returns their minimum."""
+    """Eq. 8: a slot's costs are its unary, the incoming message and the edges to the fixed lines beside. Returns their
+    minimum."""
     labels = label_count(kind, lines.labels)
     for d in range(3, lines.directions):
         own_first = d % 2 == 0
         weight = cast(weight_at(packed, lines, block, d, p), h)
-        prepared = prepare(kind, edges_at(lines, step, d, j), own_first, labels_at(x, lines, step, d, j), labels)
+        prepared = prepare(kind, edges_at(lines, step, d, j), own_first, labels_at(x, lines, step, d, p, j), labels)
         for s in range(labels):
             store(incoming, s * LANES, plus(kind, load(incoming, s * LANES), weight, s, own_first, prepared, labels))
     w1 = cast(weight_at(packed, lines, block, 1, p), h)
     w2 = cast(weight_at(packed, lines, block, 2, p), h)
-    p1 = prepare(kind, edges_at(lines, step, 1, j), False, labels_at(x, lines, step, 1, j), labels)
-    p2 = prepare(kind, edges_at(lines, step, 2, j), True, labels_at(x, lines, step, 2, j), labels)
+    p1 = prepare(kind, edges_at(lines, step, 1, j), False, labels_at(x, lines, step, 1, p, j), labels)
+    p2 = prepare(kind, edges_at(lines, step, 2, j), True, labels_at(x, lines, step, 2, p, j), labels)
     base = block * lines.length * labels * LANES
     row = p * labels * LANES
     low = full(h.dtype.type(np.inf))
@@ -211,7 +262,7 @@ def change_at(x, packed, block, lines, step, p, j, kind, new, old):
     for d in range(1, lines.directions):
         weight = cast(weight_at(packed, lines, block, d, p), np.float64)
         edge = edges_at(lines, step, d, j)
-        beside = labels_at(x, lines, step, d, j)
+        beside = labels_at(x, lines, step, d, p, j)
         if d % 2 == 0:
             change += pair(kind, weight, edge, new, beside, labels) - pair(kind, weight, edge, old, beside, labels)
         else:
@@ -229,7 +280,7 @@ def _outward(x, packed, block, lines, step, p, j, edge, own_first, kind, toward,
     low = load(scratch.lows, p * LANES)
     new = back(kind, cast(weight, h), edges, own_first, low, h, p * labels * LANES, toward, labels)
     store(scratch.new, p * LANES, new)
-    old = labels_at(x, lines, step, 0, j)
+    old = labels_at(x, lines, step, 0, p, j)
     change = full(0.0)
     moved = bits(new != old)
     if moved != 0:
@@ -237,19 +288,23 @@ def _outward(x, packed, block, lines, step, p, j, edge, own_first, kind, toward,
     if (moved | bits(toward != toward_old)) != 0:
         weight64 = cast(weight, np.float64)
         if own_first:
-            change += pair(kind, weight64, edges, new, toward, labels) - pair(kind, weight64, edges, old, toward_old, labels)
+            change += pair(kind, weight64, edges, new, toward, labels) - pair(
+                kind, weight64, edges, old, toward_old, labels
+            )
         else:
-            change += pair(kind, weight64, edges, toward, new, labels) - pair(kind, weight64, edges, toward_old, old, labels)
+            change += pair(kind, weight64, edges, toward, new, labels) - pair(
+                kind, weight64, edges, toward_old, old, labels
+            )
     return new, old, change
 
 
 @inlined
-def _solve(x, packed, block, lines, step, kind, scratch, check):
-    """Solve one step's lines in place, costs from `block` of the packed arrays; returns the change of energy."""
+def _solve(x, flat, packed, block, lines, step, kind, scratch, check):
+    """Solve one step's lines, costs from `block` of the packed arrays; returns the change of energy."""
     length = lines.length
     new = _inward(x, packed, block, lines, step, kind, scratch)
     store(scratch.new, (length - 1) * LANES, new)
-    old = labels_at(x, lines, step, 0, length // 2)
+    old = labels_at(x, lines, step, 0, length - 1, length // 2)
     change = full(0.0)
     changed = bits(new != old)
     if changed != 0:
@@ -266,35 +321,57 @@ def _solve(x, packed, block, lines, step, kind, scratch, check):
         left, left_old, more = _outward(x, packed, block, lines, step, 2 * i, i, i, True, kind, left, left_old, scratch)
         changed |= bits(left != left_old)
         change += more
-    taken = changed & bits(change <= full(0.0)) if check else changed
+    accepted = change <= full(0.0 if check else np.inf)
+    taken = changed & bits(accepted)
     total = 0.0
     for k in range(lines.counts[step]):
         if taken >> k & 1:
             total += lane(change, k)
-            site = lines.sites[step * lines.directions * LANES + k]
-            for p in range(length):
-                x[site + position(p, length) * lines.stride] = scratch.new[p * LANES + k]
+    if taken != 0:
+        _write(x, flat, lines, step, accepted, taken, scratch)
     return total
 
 
+@inlined
+def _write(x, flat, lines, step, accepted, taken, scratch):
+    length, stride, new = lines.length, lines.stride, scratch.new
+    at = lines.together[step * lines.directions]
+    if at >= 0:
+        for p in range(length):
+            old = cast(load(x, at + p * LANES), np.int32)
+            store(x, at + p * LANES, cast(where(accepted, load(new, p * LANES), old), x))
+    for k in range(lines.counts[step]):
+        if taken >> k & 1:
+            site = lines.sites[step * LANES + k]
+            for p in range(0, length - 1, 2):
+                flat[site + p // 2 * stride] = new[p * LANES + k]
+            for p in range(1, length - 1, 2):
+                flat[site + (length - 1 - p // 2) * stride] = new[p * LANES + k]
+            flat[site + length // 2 * stride] = new[(length - 1) * LANES + k]
+
+
 @kernel
-def solve_lines(x, steps, packed, lines, kind, scratch, check):
-    """Solve the lines of each step exactly, in turn and in place on the flat labelling; returns the change of energy.
+def solve_lines(x, flat, steps, packed, lines, kind, scratch, check):
+    """Solve the lines of each step exactly, in turn, on the packed labels `x`; returns the change of energy.
+
+    What changes is written to `x` and to the natural labelling `flat`.
 
     With `check` a line takes its new labels only if that does not raise the energy, in float64.
     """
     total = 0.0
     for step in steps:
-        total += _solve(x, packed, step, lines, step, kind, scratch, check)
+        total += _solve(x, flat, packed, step, lines, step, kind, scratch, check)
     return total
 
 
 @kernel
-def solve_lines_unpacked(x, steps, unary, big, edge_weights, axis_weights, uniform, packed, lines, kind, scratch, check):
-    """The same from natural arrays: each step's costs are packed just before, into the one block of `packed`."""
+def solve_lines_unpacked(
+    flat, steps, unary, big, edge_weights, axis_weights, uniform, packed, lines, kind, scratch, check
+):
+    """The same from natural arrays only: each step's costs are packed just before, into the one block of `packed`."""
     total = 0.0
     for step in steps:
         _pack_unary(unary, lines, step, big, packed.unary, 0)
         _pack_weights(edge_weights, axis_weights, uniform, lines, step, packed.weight_slots, packed.weights, 0)
-        total += _solve(x, packed, 0, lines, step, kind, scratch, check)
+        total += _solve(flat, flat, packed, 0, lines, step, kind, scratch, check)
     return total

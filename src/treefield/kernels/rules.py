@@ -1,24 +1,37 @@
 """The message rules: what each pairwise kind does to eight sites at once.
 
-A kind reaches a kernel as one of the named tuples below; Numba picks the code by its type. Every kind answers four questions, for edges of
-`weight` w and a cost V, with costs in flat arrays laid out [label][lane]:
+A kind reaches a kernel as one of the named tuples below; Numba picks the code by its type. Every kind answers four
+questions, for edges of `weight` w and a cost V, with costs in flat arrays laid out [label][lane]:
 
 - `absorb`: add w V(s, x) to the costs of a site whose neighbour is fixed at label x (Eq. 8 of the paper);
 - `message`: min over t of h[t] - low + w V(t, s), for every s (Eq. 5, less the constant `low` = min h);
 - `back`: the label t that attains it for one s (the lowest, among equals);
 - `pair`: w V(a, b), in float64.
 
-`own_first` says whether the site in question is the edge's first: tables are indexed [first, second]. `edge` numbers each lane's edge, for
-`EdgeTables`; the others ignore it. Fields ending in 64 are the same costs in float64, for `pair`.
+`own_first` says whether the site in question is the edge's first: tables are indexed [first, second]. `edge` numbers
+each lane's edge, for `EdgeTables`; the others ignore it. Fields ending in 64 are the same costs in float64, for `pair`.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 from numba.core import types
-from treefield.kernels.jit import inlined, overload_inlined
 
-from treefield.kernels.lanes import LANES, absolute, bits, cast, full, gather, lane, lane_numbers, load, minimum, store, where, with_lane
+from treefield.kernels.jit import inlined, overload_inlined
+from treefield.kernels.lanes import (
+    LANES,
+    absolute,
+    bits,
+    cast,
+    full,
+    gather,
+    lane,
+    lane_numbers,
+    load,
+    minimum,
+    store,
+    where,
+)
 
 
 class PottsRule(NamedTuple):
@@ -43,18 +56,19 @@ class LinearRule(NamedTuple):
 
 
 class WindowRule(NamedTuple):
-    """min((v_a - v_b)**2, cutoff), v ascending, weights of at least 0: labels first[s] to last[s] - 1 are below the cutoff. O(L x window)."""
+    """min((v_a - v_b)**2, cutoff), v evenly spaced, weights of at least 0: `squares` below the cutoff, by the distance
+    of the labels. O(L x window)."""
 
     values: np.ndarray
     cutoff: np.ndarray
     values64: np.ndarray
     cutoff64: np.ndarray
-    first: np.ndarray
-    last: np.ndarray
+    squares: np.ndarray
 
 
 class EnvelopeRule(NamedTuple):
-    """The same by the lower envelope of parabolas, one lane at a time, for wide windows. O(L). `hull` and `starts` are work space."""
+    """The same, v ascending, by the lower envelope of parabolas, one lane at a time. O(L). `hull` and `starts` are work
+    space."""
 
     values: np.ndarray
     cutoff: np.ndarray
@@ -106,7 +120,8 @@ def prepare(kind, edge, own_first, x, labels):
 
 
 def plus(kind, cost, weight, s, own_first, prepared, labels):
-    """cost + weight * V(s, x) for one label s and eight prepared neighbours, up to a constant that does not depend on s."""
+    """cost + weight * V(s, x) for one label s and eight prepared neighbours, up to a constant that does not depend on
+    s."""
 
 
 def _is(kind, *rules):
@@ -253,14 +268,34 @@ def _message_overload(kind, weight, edge, own_first, low, h, base, out, labels):
     if _is(kind, WindowRule):
 
         def window(kind, weight, edge, own_first, low, h, base, out, labels):
-            values = kind.values
             cap = weight * full(kind.cutoff[0])
             for s in range(labels):
-                value = cap
-                for t in range(kind.first[s], kind.last[s]):
-                    d = values[s] - values[t]
-                    value = minimum(load(h, base + t * LANES) - low + weight * full(d * d), value)
-                store(out, s * LANES, value)
+                store(out, s * LANES, minimum(load(h, base + s * LANES) - low, cap))
+            reach = len(kind.squares)
+            for d in range(1, reach, 2):  # two distances at a time: four candidates for each load and store of `out`
+                near = weight * full(kind.squares[d]) - low
+                far = near
+                if d + 1 < reach:
+                    far = weight * full(kind.squares[d + 1]) - low
+                e = d + 1 if d + 1 < reach else d
+                for s in range(labels):
+                    value = load(out, s * LANES)
+                    i = base + s * LANES
+                    if e <= s < labels - e:
+                        value = minimum(load(h, i - d * LANES) + near, value)
+                        value = minimum(load(h, i + d * LANES) + near, value)
+                        value = minimum(load(h, i - e * LANES) + far, value)
+                        value = minimum(load(h, i + e * LANES) + far, value)
+                    else:
+                        if s >= d:
+                            value = minimum(load(h, i - d * LANES) + near, value)
+                        if s >= e:
+                            value = minimum(load(h, i - e * LANES) + far, value)
+                        if s < labels - d:
+                            value = minimum(load(h, i + d * LANES) + near, value)
+                        if s < labels - e:
+                            value = minimum(load(h, i + e * LANES) + far, value)
+                    store(out, s * LANES, value)
 
         return window
     if _is(kind, EnvelopeRule):
@@ -278,7 +313,9 @@ def _message_overload(kind, weight, edge, own_first, low, h, base, out, labels):
             for s in range(labels):
                 value = load(h, base) - low + weight * full(kind.table[s * other])
                 for t in range(1, labels):
-                    value = minimum(load(h, base + t * LANES) - low + weight * full(kind.table[t * own + s * other]), value)
+                    value = minimum(
+                        load(h, base + t * LANES) - low + weight * full(kind.table[t * own + s * other]), value
+                    )
                 store(out, s * LANES, value)
 
         return table
@@ -297,7 +334,8 @@ def _message_overload(kind, weight, edge, own_first, low, h, base, out, labels):
 
 @inlined
 def _lower_envelope(kind, weight, low, h, base, out, k):
-    """Felzenszwalb & Huttenlocher's lower envelope of the parabolas h[t] + weight (v - v_t)^2, for one lane. Meeting points in float64."""
+    """Felzenszwalb & Huttenlocher's lower envelope of the parabolas h[t] + weight (v - v_t)^2, for one lane. Meeting
+    points in float64."""
     values, cutoff, hull, starts = kind.values, kind.cutoff[0], kind.hull, kind.starts
     labels = len(values)
     if weight <= 0:

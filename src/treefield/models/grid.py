@@ -14,17 +14,21 @@ _EXACT_IN_FLOAT32 = 2.0**24
 
 
 class GridMRF:
-    """A Markov random field on a grid: a cost for each label of each site, and a cost for each pair of neighbouring labels.
+    """A Markov random field on a grid: a cost for each label of each site, and a cost for each pair of neighbouring
+    labels.
 
     Parameters
     ----------
     unary : (M, N, L) or (P, M, N, L) array
-        The cost of each label at each site, labels along the last axis. Any real or integer dtype; uint8, uint16, float32 and float64 are kept
-        (and not copied if contiguous), others become the smallest of these that holds every value exactly. +inf forbids a label.
+        The cost of each label at each site, labels along the last axis. Any real or integer dtype; uint8, uint16,
+        float32 and float64 are kept (and not copied if contiguous), others become the smallest of these that holds
+        every value exactly. +inf forbids a label.
     pairwise : Potts, TruncatedLinear, TruncatedQuadratic, Table, EdgeTables or function
-        The cost of two neighbouring labels. A function of two labels is tabulated. The edge goes from the lower to the higher index.
+        The cost of two neighbouring labels. A function of two labels is tabulated. The edge goes from the lower to the
+        higher index.
     weights : sequence, optional
-        One factor or array of factors per axis, of any sign: for (M, N) sites the shapes are (M-1, N) and (M, N-1). An edge of weight 0 is no edge.
+        One factor or array of factors per axis, of any sign: for (M, N) sites the shapes are (M-1, N) and (M, N-1). An
+        edge of weight 0 is no edge.
 
     Attributes
     ----------
@@ -54,7 +58,8 @@ class GridMRF:
 
     def __repr__(self) -> str:
         weights = "" if self.weights is None else ", weighted"
-        return f"GridMRF(shape={self.shape}, labels={self.labels}, dtype={self.unary.dtype}, pairwise={self.pairwise!r}{weights})"
+        sites = f"shape={self.shape}, labels={self.labels}, dtype={self.unary.dtype}"
+        return f"GridMRF({sites}, pairwise={self.pairwise!r}{weights})"
 
     @property
     def label_counts(self) -> np.ndarray:
@@ -88,8 +93,17 @@ class GridMRF:
         pairwise, more = pairwise_energy(flat, self.labels, self.kernel_grid(), self.rule(np.float64), self._big, *work)
         return unary + pairwise, forbidden + more
 
-    def tree_set(self, trees: Any = "bands", *, order: str = "fixed", bands: int | None = None, memory: str = "auto", threads: int | None = None) -> Any:
-        """Trees prepared for exact search: an object whose `sweep(x, rng)` solves each in turn, in place, and returns the energy change.
+    def tree_set(
+        self,
+        trees: Any = "bands",
+        *,
+        order: str = "fixed",
+        bands: int | None = None,
+        memory: str = "auto",
+        threads: int | None = None,
+    ) -> Any:
+        """Trees prepared for exact search: an object whose `sweep(x, rng)` solves each in turn, in place, and returns
+        the energy change.
 
         See `treefield.t_icm` for the parameters.
         """
@@ -111,7 +125,8 @@ class GridMRF:
 
     @property
     def big(self) -> float:
-        """What stands in for a forbidden cost in messages: more than all finite costs can differ by. inf if nothing is forbidden."""
+        """What stands in for a forbidden cost in messages: more than all finite costs can differ by. inf if nothing is
+        forbidden."""
         return self._big
 
     def rule(self, dtype: Any = None) -> Any:
@@ -133,16 +148,25 @@ class GridMRF:
         offsets = np.cumsum([0, *(math.prod(shape) for shape in edges)])[:-1]
         edge_strides = [[math.prod(shape[a + 1 :]) for a in axes] for shape in edges]
         return Grid(
-            np.array(self.shape), np.array(strides), offsets, np.array(edge_strides).reshape(-1), self._edge_weights, self._uniform
+            np.array(self.shape),
+            np.array(strides),
+            offsets,
+            np.array(edge_strides).reshape(-1),
+            self._edge_weights,
+            self._uniform,
         )
 
     def _effective_weights(self) -> tuple[np.ndarray, bool]:
-        """The pairwise weight times the edge weights, in float64: one per axis if they are uniform, else one per edge."""
+        """The pairwise weight times the edge weights, float64: one per axis if they are uniform, else one per edge."""
         given = [1.0] * len(self.shape) if self.weights is None else self.weights
         uniform = all(np.ndim(weight) == 0 for weight in given)
-        if not uniform:
-            given = np.concatenate([np.broadcast_to(weight, edge_shape(self.shape, a)).reshape(-1) for a, weight in enumerate(given)])
-        return self.pairwise.weight * np.array(given, dtype=np.float64), uniform
+        if uniform:
+            flat = np.array(given, dtype=np.float64)
+        else:
+            shapes = [edge_shape(self.shape, axis) for axis in range(len(self.shape))]
+            parts = [np.broadcast_to(weight, shape).reshape(-1) for weight, shape in zip(given, shapes, strict=True)]
+            flat = np.concatenate(parts).astype(np.float64, copy=False)
+        return self.pairwise.weight * flat, uniform
 
     def _measure(self) -> None:
         """Ranges of the costs: which arithmetic is exact enough, and what can stand in for a forbidden cost."""
@@ -152,11 +176,14 @@ class GridMRF:
         table = self._tables if self._tables is not None else self.pairwise.table(self.labels)
         table_low, table_high, forbidden_pairs = _finite_range(table)
         if forbidden_pairs and self._negative:
-            raise ValueError("a negative weight times a forbidden (+inf) pairwise cost would be -inf; make the weights at least 0")
+            raise ValueError(
+                "a negative weight times a forbidden (+inf) pairwise cost would be -inf; make the weights at least 0"
+            )
         largest = float(np.abs(weights).max()) if weights.size else 0.0
         steepest = largest * max(abs(table_low), abs(table_high))
-        narrow = weights if self._uniform else weights.astype(np.float32)  # per edge, half the memory where that is exact
-        exact = self.unary.dtype != np.float64 and max(abs(low), abs(high), steepest) <= _EXACT_IN_FLOAT32 and np.array_equal(narrow, weights)
+        narrow = weights if self._uniform else weights.astype(np.float32)  # half the memory, where that is exact
+        small = max(abs(low), abs(high), steepest) <= _EXACT_IN_FLOAT32
+        exact = self.unary.dtype != np.float64 and small and np.array_equal(narrow, weights)
         self._dtype = np.dtype(np.float32 if exact and not (forbidden or forbidden_pairs) else np.float64)
         self._edge_weights = narrow if self._dtype == np.float32 else weights
         self._big = self._big_table = math.inf
@@ -198,7 +225,8 @@ def _check_weights(weights: Any, shape: tuple[int, ...]) -> list[Any] | None:
     for axis, weight in enumerate(weights):
         array = real_array(weight, f"weights[{axis}]")
         if array.ndim and array.shape != edge_shape(shape, axis):
-            raise ValueError(f"weights[{axis}] has shape {array.shape}, expected {edge_shape(shape, axis)} for sites of shape {shape}")
+            expected = f"expected {edge_shape(shape, axis)} for sites of shape {shape}"
+            raise ValueError(f"weights[{axis}] has shape {array.shape}, {expected}")
         if not np.isfinite(array).all():
             raise ValueError(f"weights[{axis}] holds NaN or infinity; weights must be finite (0 for no edge)")
         checked.append(array)
@@ -206,14 +234,15 @@ def _check_weights(weights: Any, shape: tuple[int, ...]) -> list[Any] | None:
 
 
 def _finite_range(array: np.ndarray) -> tuple[float, float, bool]:
-    """The least and the greatest finite value, and whether there are infinite ones; by rows, so that it needs no second array."""
+    """The least and the greatest finite value, and whether there are infinite ones; by rows, so that it needs no second
+    array."""
     if array.size == 0:
         return 0.0, 0.0, False
     high = float(array.max())
     if math.isfinite(high):
         return float(array.min()), high, False
     low, high = math.inf, -math.inf
-    for row in array.reshape(-1, array.shape[-1] if array.ndim > 1 else array.size) if array.ndim < 3 else array:
+    for row in array if array.ndim > 2 else [array]:
         finite = row[np.isfinite(row)]
         if finite.size:
             low, high = min(low, float(finite.min())), max(high, float(finite.max()))

@@ -1,7 +1,8 @@
 """Pairwise costs: what two neighbouring labels cost together.
 
-Each class checks its parameters, gives its table, and picks the message rule of `treefield.kernels.rules` that is fastest for the signs of the
-weights. The cost of an edge is the class's own weight times the model's weight of that edge.
+Each class checks its parameters, gives its table, and picks the message rule of `treefield.kernels.rules` that is
+fastest for the signs of the weights. The cost of an edge is the class's own weight times the model's weight of that
+edge.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class Pairwise:
         raise TypeError(f"{type(self).__name__} has no table")
 
     def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
-        """The kernels' message rule, in the arithmetic of `dtype`; `negative` if some weight is, `big` stands in for forbidden costs."""
+        """The kernels' message rule, in the arithmetic of `dtype`; `negative` if some weight is, `big` stands in for
+        forbidden costs."""
         from treefield.kernels.rules import BinaryRule, TableRule
 
         table = np.minimum(self.table(labels), big).reshape(-1)
@@ -76,7 +78,9 @@ class _Truncated(Pairwise):
         if values is not None:
             self.values = real_array(values, "values").astype(np.float64)
             if self.values.ndim != 1 or not np.isfinite(self.values).all():
-                raise ValueError(f"values must be a 1-D array of finite positions, one per label, got shape {self.values.shape}")
+                raise ValueError(
+                    f"values must be a 1-D array of finite positions, one per label, got shape {self.values.shape}"
+                )
 
     def __repr__(self) -> str:
         values = "" if self.values is None else f", values={self.values.tolist()}"
@@ -97,7 +101,7 @@ class _Truncated(Pairwise):
         v = self._positions(labels)
         return np.minimum(self._distance(v[:, None] - v[None, :]), self.cutoff)
 
-    def _parameters(self, labels: int, dtype: np.dtype) -> tuple[np.ndarray, ...] | None:
+    def _parameters(self, labels: int, dtype: np.dtype) -> Any:
         """Positions and a finite cutoff, in both precisions; None if the positions do not ascend."""
         v = self._positions(labels)
         if np.any(np.diff(v) < 0):
@@ -151,17 +155,17 @@ class TruncatedQuadratic(_Truncated):
         parameters = self._parameters(labels, dtype)
         if labels == 2 or negative or parameters is None:
             return super().rule(labels, dtype, negative, big)
-        v = self._positions(labels)
-        reach = np.sqrt(self.cutoff)
-        first = np.searchsorted(v, v - reach, side="left")
-        last = np.searchsorted(v, v + reach, side="right")
-        if np.max(last - first) > _WIDEST_WINDOW:
+        distances = parameters[2] - parameters[2][0]
+        squares = distances[distances * distances < self.cutoff] ** 2
+        even = np.allclose(np.diff(distances), distances[1:2], rtol=1e-9, atol=0)
+        if not even or 2 * len(squares) > _WIDEST_WINDOW:
             return EnvelopeRule(*parameters, np.empty(labels, np.int64), np.empty(labels + 1))
-        return WindowRule(*parameters, first, last)
+        return WindowRule(*parameters, squares.astype(dtype))
 
 
 class Table(Pairwise):
-    """Any cost: `V[a, b]` where `a` is the label of the edge's first site; negative and asymmetric values welcome, +inf forbids a pair.
+    """Any cost: `V[a, b]` where `a` is the label of the edge's first site; negative and asymmetric values welcome, +inf
+    forbids a pair.
 
     Examples
     --------
@@ -187,7 +191,8 @@ class Table(Pairwise):
 class EdgeTables(Pairwise):
     """A table for every edge: one array per axis, of shape edges + (labels, labels).
 
-    For an (M, N) grid the shapes are (M-1, N, L, L) and (M, N-1, L, L). They are copied into one array of 4 or 8 bytes a value.
+    For an (M, N) grid the shapes are (M-1, N, L, L) and (M, N-1, L, L). They are copied into one array of 4 or 8 bytes
+    a value.
     """
 
     def __init__(self, tables: Sequence[Any]) -> None:
@@ -201,14 +206,20 @@ class EdgeTables(Pairwise):
     def flat(self, shape: tuple[int, ...], labels: int) -> np.ndarray:
         """All tables one after the other, [edge][first][second], as float32 if that is exact and float64 otherwise."""
         if len(self.tables) != len(shape):
-            raise ValueError(f"EdgeTables has {len(self.tables)} arrays, but the grid has {len(shape)} axes: one array per axis is needed")
+            raise ValueError(
+                f"EdgeTables has {len(self.tables)} arrays, expected one for each of the grid's {len(shape)} axes"
+            )
         for axis, table in enumerate(self.tables):
             expected = (*edge_shape(shape, axis), labels, labels)
             if table.shape != expected:
-                raise ValueError(f"tables[{axis}] has shape {table.shape}, expected {expected} for unary of shape {(*shape, labels)}")
+                raise ValueError(
+                    f"tables[{axis}] has shape {table.shape}, expected {expected} for unary of shape {(*shape, labels)}"
+                )
         kept = [smallest_dtype(table, "tables") for table in self.tables]
         dtype = np.result_type(np.float32, *kept)
-        return np.concatenate([np.zeros(1, dtype), *(table.astype(dtype, copy=False).reshape(-1) for table in self.tables)])[1:]
+        return np.concatenate(
+            [np.zeros(1, dtype), *(table.astype(dtype, copy=False).reshape(-1) for table in self.tables)]
+        )[1:]
 
 
 def edge_shape(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
@@ -236,7 +247,9 @@ def _tabulate(function: Callable[[int, int], float], labels: int) -> np.ndarray:
             try:
                 table[a, b] = value
             except (TypeError, ValueError):
-                raise TypeError(f"the pairwise function must return a number, but for labels ({a}, {b}) it gave {value!r}") from None
+                raise TypeError(
+                    f"the pairwise function must return a number, but for labels ({a}, {b}) it gave {value!r}"
+                ) from None
     return table
 
 

@@ -20,9 +20,11 @@ def icm(
     callback: Callable[[MAPResult], Any] | None = None,
     rng: Any = None,
 ) -> MAPResult:
-    """Minimise the energy one site at a time: each takes its cheapest label given its neighbours, until none wants another.
+    """Minimise the energy one site at a time: each takes its cheapest label given its neighbours, until none wants
+    another.
 
-    Sites go in raster order within bands of rows that are swept side by side, as in `t_icm`. Memory: one packed copy of the unary.
+    Sites go in raster order within bands of rows that are swept side by side, as in `t_icm`. Memory: one packed copy of
+    the unary.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class Run:
         callback: Callable[[MAPResult], Any] | None = None,
     ) -> None:
         self.mrf, self.x, self.method = mrf, x, method
-        self.energy = mrf.energy(x)
+        self.energy = _energy(mrf, x)
         self._timer, self._maxiter, self._time_limit, self._callback = timer, maxiter, time_limit, callback
         self._status, self._message = CONVERGED, ""
         self._rows: list[tuple[int, float, float]] = [(0, timer.seconds(), self.energy)]
@@ -76,7 +76,7 @@ class Run:
 
     def record(self, change: float) -> None:
         """Note that an iteration has changed the energy by `change`, and call the callback."""
-        self.energy = self.mrf.energy(self.x) if math.isinf(self.energy) else self.energy + change
+        self.energy = _energy(self.mrf, self.x) if math.isinf(self.energy) else self.energy + change
         self._rows.append((self.nit + 1, self._timer.seconds(), self.energy))
         if self._callback is not None:
             try:
@@ -91,11 +91,14 @@ class Run:
     def result(self, x: np.ndarray | None = None, lower_bound: float = math.nan) -> MAPResult:
         """The result so far."""
         labelling = self.x if x is None else x
-        fun = self.mrf.energy(labelling)
+        fun = _energy(self.mrf, labelling)
         status, message = self._status, self._message or "running"
         if math.isinf(fun) and status != INTERRUPTED:
             forbidden = self.mrf.energy_parts(labelling)[1]
-            status, message = FORBIDDEN, f"{message}; the labelling has infinite energy: it holds {forbidden} forbidden costs"
+            status, message = (
+                FORBIDDEN,
+                f"{message}; the labelling has infinite energy: it holds {forbidden} forbidden costs",
+            )
         rows = np.array(self._rows)
         trace = np.empty(len(rows), TRACE)
         trace["iteration"], trace["seconds"], trace["energy"] = rows.T
@@ -116,6 +119,12 @@ class Run:
             gap=relative_gap(fun, lower_bound),
             trace=trace,
         )
+
+
+def _energy(mrf: Any, x: np.ndarray) -> float:
+    """`mrf.energy` of a labelling known to be valid, without a copy of it."""
+    finite, forbidden = mrf.energy_parts(x)
+    return math.inf if forbidden else finite
 
 
 def descend(run: Run, tree_set: Any, rng: np.random.Generator, what: str) -> MAPResult:

@@ -12,7 +12,8 @@ from treefield.validation import count, finite_scalar
 
 
 def scan_line(mrf: Any, nu: float = 1.0, axis: int = -1) -> MAPResult:
-    """Solve each line along one axis exactly, as if there were no others: fast, streaky, a good start for `t_icm` with ``nu=0.4``.
+    """Solve each line along one axis exactly, as if there were no others: fast, streaky, a good start for `t_icm` with
+    ``nu=0.4``.
 
     Parameters
     ----------

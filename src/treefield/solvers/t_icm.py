@@ -27,7 +27,8 @@ def t_icm(
 ) -> MAPResult:
     """Minimise the energy by solving one tree after the other exactly, the sites around it fixed.
 
-    An iteration is one sweep over every tree of the set. The energy never rises; the search stops when a sweep lowers it no more.
+    An iteration is one sweep over every tree of the set. The energy never rises; the search stops when a sweep lowers
+    it no more.
 
     Parameters
     ----------
@@ -52,8 +53,8 @@ def t_icm(
     rng : None, int or numpy.random.Generator
         For a random start or order. The same seed gives the same answer.
     memory : "auto" or "low"
-        "auto" keeps one packed copy of the unary per axis; "low" packs a few lines at a time: memory for the labelling and a few
-        megabytes, at the price of speed. The answer is the same.
+        "auto" keeps one packed copy of the unary per axis; "low" packs a few lines at a time: memory for the labelling
+        and a few megabytes, at the price of speed. The answer is the same.
     threads : int, optional
         Default: the environment variable TREEFIELD_NUM_THREADS, else all cores. The answer is the same for any number.
 

@@ -12,7 +12,8 @@ from treefield.solvers.run import CONVERGED, Run, Timer
 
 
 def tree_bp(mrf: Any) -> MAPResult:
-    """The most probable labelling of a model without cycles, exactly, in two passes: messages to the root, labels back to the leaves.
+    """The most probable labelling of a model without cycles, exactly, in two passes: messages to the root, labels back
+    to the leaves.
 
     Parameters
     ----------
@@ -38,8 +39,8 @@ def tree_bp(mrf: Any) -> MAPResult:
         forest = ForestSet(mrf, [np.arange(mrf.size)])
     except CycleError:
         raise ValueError(
-            f"tree_bp needs a model without cycles, but the {' x '.join(map(str, mrf.shape))} grid has some; use t_icm, "
-            "or weights that are 0 on enough edges"
+            f"tree_bp needs a model without cycles, but the {' x '.join(map(str, mrf.shape))} grid has some; "
+            "use t_icm, or weights that are 0 on enough edges"
         ) from None
     x = np.zeros(mrf.shape, np.int32)
     forest.sweep(x, check=False)

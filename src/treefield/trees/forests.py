@@ -11,9 +11,11 @@ from treefield.trees.schedules import LANES
 
 
 def combs(shape: tuple[int, ...]) -> list[np.ndarray]:
-    """A spine and every second line (figure 2 a, b of the paper): four trees of more than half of the sites each. In 3-D, per plane.
+    """A spine and every second line (figure 2 a, b of the paper): four trees of more than half of the sites each. In
+    3-D, per plane.
 
-    Along rows: the even rows and the first column, the odd rows and the first column; along columns the same the other way round.
+    Along rows: the even rows and the first column, the odd rows and the first column; along columns the same the other
+    way round.
     """
     *planes, rows, columns = shape
     if planes:
@@ -25,16 +27,24 @@ def combs(shape: tuple[int, ...]) -> list[np.ndarray]:
 
 def checked_sites(trees: Any, shape: tuple[int, ...]) -> list[np.ndarray]:
     """The user's trees as arrays of flat site indices, or an error."""
-    if isinstance(trees, np.ndarray) and trees.ndim == 1 or not isinstance(trees, Iterable):
-        raise TypeError(f"trees must be a name or a list of site-index arrays, got {type(trees).__name__}; one tree is a list of one array")
+    if (isinstance(trees, np.ndarray) and trees.ndim == 1) or not isinstance(trees, Iterable):
+        raise TypeError(
+            f"trees must be a name or a list of site-index arrays, got {type(trees).__name__}; "
+            "one tree is a list of one array"
+        )
     size = int(np.prod(shape))
     checked = []
     for number, tree in enumerate(trees):
         sites = np.asarray(tree)
         if sites.dtype.kind not in "ui" or sites.ndim != 1 or sites.size == 0:
-            raise ValueError(f"trees[{number}] must be a non-empty 1-D array of flat site indices, got dtype {sites.dtype} and shape {sites.shape}")
+            raise ValueError(
+                f"trees[{number}] must be a non-empty 1-D array of flat site indices, "
+                f"got dtype {sites.dtype} and shape {sites.shape}"
+            )
         if sites.min() < 0 or sites.max() >= size:
-            raise ValueError(f"trees[{number}] names sites {sites.min()} to {sites.max()}, but the model has sites 0 to {size - 1}")
+            raise ValueError(
+                f"trees[{number}] names sites {sites.min()} to {sites.max()}, but the model has sites 0 to {size - 1}"
+            )
         if len(np.unique(sites)) != len(sites):
             raise ValueError(f"trees[{number}] names a site twice")
         checked.append(sites.astype(np.int64))
@@ -48,7 +58,8 @@ class CycleError(ValueError):
 
 
 class ForestSet:
-    """Induced forests, solved one after the other, the trees of each at once. Memory: twice the sites x labels of the largest forest."""
+    """Induced forests, solved one after the other, the trees of each at once. Memory: twice the sites x labels of the
+    largest forest."""
 
     def __init__(self, mrf: Any, trees: list[np.ndarray], *, order: str = "fixed") -> None:
         self.order = order
@@ -60,7 +71,9 @@ class ForestSet:
         for number, sites in enumerate(trees):
             forest, count = plan(sites, self._grid, mrf.size)
             if forest is None:
-                raise CycleError(f"trees[{number}] has a cycle: its {len(sites)} sites and all edges between them must form trees")
+                raise CycleError(
+                    f"trees[{number}] has a cycle: its {len(sites)} sites and all edges between them must form trees"
+                )
             self._forests.append((sites, forest, np.empty(count)))
         largest = max(len(forest.counts) for _, forest, _ in self._forests)
         self._scratch = _scratch(largest, mrf.labels, mrf.dtype, self._member, self._grid.weights.dtype)
@@ -68,7 +81,9 @@ class ForestSet:
 
     def sweep(self, x: np.ndarray, rng: np.random.Generator | None = None, check: bool = True) -> float:
         """Solve every tree once, in place on an int32 labelling; returns the energy change, never positive."""
-        order = range(len(self._forests)) if self.order == "fixed" or rng is None else rng.permutation(len(self._forests))
+        order = (
+            range(len(self._forests)) if self.order == "fixed" or rng is None else rng.permutation(len(self._forests))
+        )
         return sum(self._solve(x.reshape(-1), *self._forests[number], check) for number in order)
 
     def _solve(self, flat: np.ndarray, sites: np.ndarray, forest: Any, changes: np.ndarray, check: bool) -> float:
@@ -79,7 +94,9 @@ class ForestSet:
         self._member[sites] = True
         used = len(forest.counts) * mrf.labels * LANES
         scratch = self._scratch._replace(h=self._scratch.h[:used], changes=changes)
-        pack_forest(mrf.flat_unary, forest, mrf.labels, mrf.dtype.type(min(mrf.big, np.finfo(mrf.dtype).max)), scratch.unary)
+        pack_forest(
+            mrf.flat_unary, forest, mrf.labels, mrf.dtype.type(min(mrf.big, np.finfo(mrf.dtype).max)), scratch.unary
+        )
         return solve_forest(flat, mrf.labels, forest, self._grid, self._rule, scratch, check)
 
     def _load(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
@@ -50,31 +51,36 @@ class LineSet:
     def __init__(self, axes: list[AxisLines], *, order: str = "fixed", threads: int = 1) -> None:
         self.order = order
         self._axes = axes
+        self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="treefield") if threads > 1 else None
 
     def sweep(self, x: np.ndarray, rng: np.random.Generator | None = None, check: bool = True) -> float:
-        """Solve every tree once, in place on an int32 labelling; returns the energy change, which `check` keeps from being positive."""
+        """Solve every tree once, in place on an int32 labelling; returns the energy change, which `check` keeps from
+        being positive."""
         flat = x.reshape(-1)
         change = 0.0
         random = rng if self.order == "random" else None
         for axis in self._axes if random is None else [self._axes[i] for i in random.permutation(len(self._axes))]:
+            parts = np.array_split(np.arange(len(axis.plan.lines)), self._threads)
+            self._map(lambda steps, _: axis.enter(flat, steps), parts)  # noqa: B023
             for queues in axis.plan.phases(random):
-                change += self._run(axis, flat, queues, check)
+                change += sum(self._map(lambda steps, queue: axis.solve(flat, steps, check, queue), queues))  # noqa: B023
         return change
 
-    def _run(self, axis: AxisLines, flat: np.ndarray, queues: list[np.ndarray], check: bool) -> float:
-        if self._pool is None or len(queues) == 1:
-            return sum(axis.solve(flat, steps, check) for steps in queues)
-        futures = [self._pool.submit(axis.solve, flat, steps, check, number) for number, steps in enumerate(queues)]
+    def _map(self, work: Callable[[np.ndarray, int], Any], parts: list[np.ndarray]) -> list[Any]:
+        """`work(steps, queue)` for every part, shared out among the threads; results in the order of the parts."""
+        if self._pool is None or len(parts) == 1:
+            return [work(steps, 0) for steps in parts]
+        futures = [self._pool.submit(work, steps, queue) for queue, steps in enumerate(parts)]
         try:
             wait(futures)
         finally:  # an interrupt must not leave threads writing
             wait(futures)
-        return sum(future.result() for future in futures)
+        return [future.result() for future in futures]
 
 
 class SiteSet:
-    """Single sites, the smallest trees: a sweep is one of ICM, in raster order within bands of rows swept side by side."""
+    """Single sites, the smallest trees: a sweep is one of ICM, in raster order within bands swept side by side."""
 
     def __init__(self, mrf: Any) -> None:
         from treefield.kernels.jit import loading
@@ -82,14 +88,10 @@ class SiteSet:
         self._rows = AxisLines(mrf, schedules.bands(mrf.shape, len(mrf.shape) - 1, mrf.labels))
         self._steps = np.concatenate([steps for queues in self._rows.plan.phases(None) for steps in queues])
         with loading():
-            self._pass(np.zeros(1, np.int32), self._steps[:0])
+            self._rows.update_sites(np.zeros(1, np.int32), self._steps[:0])
 
     def sweep(self, x: np.ndarray, rng: np.random.Generator | None = None) -> float:
         """Update every site once, in place; returns the energy change, never positive."""
-        return self._pass(x.reshape(-1), self._steps)
-
-    def _pass(self, flat: np.ndarray, steps: np.ndarray) -> float:
-        from treefield.kernels.icm import icm_lines
-
-        packed, rule, scratch = self._rows.space(0)
-        return icm_lines(flat, steps, packed, self._rows.lines, rule, scratch)
+        flat = x.reshape(-1)
+        self._rows.enter(flat, self._steps)
+        return self._rows.update_sites(flat, self._steps)

@@ -1,0 +1,256 @@
+"""Prints what treefield costs and what it finds, as ratios measured in this run: ``make bench``, or ``run.py NAME ...``
+for some of it."""
+
+import math
+import pathlib
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+import problems
+import treefield as tf
+from one_chain import OneChainIsing
+
+
+def milliseconds(work, repeat=30, prepare=None):
+    """The median time of `work()`, `prepare()` before each."""
+    times = []
+    for _ in range(repeat):
+        if prepare is not None:
+            prepare()
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return 1e3 * float(np.median(times))
+
+
+def table(title, columns, rows):
+    """Print rows under a title."""
+    widths = [max(len(str(row[i])) for row in [columns, *rows]) for i in range(len(columns))]
+    print(f"\n{title}")
+    for row in [columns, *rows]:
+        print(
+            "  "
+            + "  ".join(
+                str(cell).ljust(width) if i == 0 else str(cell).rjust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+        )
+
+
+def sweep_times(mrf, sweeps=10, repeat=9, threads=1, **options):
+    """The median times of the first, and of the tenth sweep from a random start, and of copying the unary in between,
+    in milliseconds."""
+    trees = mrf.tree_set(threads=threads, **options)
+    target = np.empty_like(mrf.unary)
+    times, copies = [], []
+    for seed in range(repeat):
+        x = np.random.default_rng(seed).integers(mrf.labels, size=mrf.shape, dtype=np.int32)
+        row = []
+        for _ in range(sweeps):
+            start = time.perf_counter()
+            trees.sweep(x)
+            row.append(time.perf_counter() - start)
+        times.append(row)
+        copies += [milliseconds(lambda: np.copyto(target, mrf.unary), 1) for _ in range(10)]
+    first, last = 1e3 * np.median(times, axis=0)[[0, -1]]
+    return first, last, 1e3 * float(np.median(times)), float(np.median(copies))
+
+
+def sweeps():
+    """One banded sweep (rows and columns, forward and back, checked in float64), one thread."""
+    rng = np.random.default_rng(0)
+    folder = problems.data_folder()
+    costs = {"random costs": (255 * rng.random((288, 384, 16))).astype(np.float32)}
+    if folder is not None:
+        costs["Tsukuba"] = problems.stereo_costs("tsukuba", 16)
+    kinds = {
+        "Potts": tf.Potts(20.0),
+        "linear, cutoff 2": tf.TruncatedLinear(20.0, 2),
+        "quadratic, cutoff 7": tf.TruncatedQuadratic(20.0, 7),
+    }
+    for name, unary in costs.items():
+        rows, potts = [], None
+        for kind, pairwise in kinds.items():
+            first, last, typical, copy = sweep_times(tf.GridMRF(unary, pairwise))
+            potts = potts or typical
+            rows.append(
+                [
+                    kind,
+                    f"{first:.2f}",
+                    f"{typical:.2f}",
+                    f"{last:.2f}",
+                    f"{copy:.3f}",
+                    f"{typical / copy:.1f}",
+                    f"{typical / potts:.2f}",
+                ]
+            )
+        columns = [
+            "288x384x16 float32",
+            "first ms",
+            "median of 10",
+            "tenth",
+            "np.copyto ms",
+            "sweep / copy",
+            "to Potts",
+        ]
+        table(f"One banded sweep from a random start, one thread, {name}", columns, rows)
+
+
+def ising():
+    """The Ising field against the one-chain-at-a-time loop."""
+    mrf = problems.ising()
+    plain = OneChainIsing(mrf)
+    x = np.random.default_rng(0).integers(2, size=mrf.shape, dtype=np.int32)
+    plain.sweep(x.copy())
+    loop = milliseconds(lambda: plain.sweep(x))
+    first, last, typical, _ = sweep_times(mrf)
+    first64, last64, typical64, _ = sweep_times(problems.ising(dtype=np.float64))
+    rows = [
+        ["one chain at a time, float32", f"{loop:.2f}", "", "", "1.0"],
+        ["lanes, float32", f"{typical:.2f}", f"{first:.2f}", f"{last:.2f}", f"{loop / typical:.1f}"],
+        ["lanes, float64", f"{typical64:.2f}", f"{first64:.2f}", f"{last64:.2f}", f"{loop / typical64:.1f}"],
+    ]
+    table("Ising 500x500, one sweep, one thread", ["", "ms (median of 10)", "first", "tenth", "times faster"], rows)
+
+
+def threads():
+    """Two threads against one."""
+    rng = np.random.default_rng(0)
+    mrf = tf.GridMRF(rng.random((1000, 1000, 16), dtype=np.float32), tf.Potts(0.3))
+    sets = {number: mrf.tree_set(threads=number) for number in (1, 2)}
+    x = rng.integers(16, size=mrf.shape, dtype=np.int32)
+    times = {1: [], 2: []}
+    for _ in range(8):
+        for number, trees in sets.items():
+            y = x.copy()
+            times[number] += [milliseconds(lambda trees=trees, y=y: trees.sweep(y), 1) for _ in range(4)]
+    one, two = (float(np.median(times[number])) for number in (1, 2))
+    table(
+        "Threads, 1000x1000x16 Potts float32",
+        ["threads", "ms per sweep", "speed-up"],
+        [[1, f"{one:.1f}", "1.00"], [2, f"{two:.1f}", f"{one / two:.2f}"]],
+    )
+
+
+def tsukuba():
+    """The paper's stereo energies: scan-line, then one sweep."""
+    if problems.data_folder() is None:
+        print("\nTsukuba and Venus: skipped, the pictures are not here (set TREEFIELD_DATA)")
+        return
+    rows = []
+    paper = {
+        "Tsukuba": {
+            "scan-line, nu = 1": 814_121,
+            "scan-line, nu = 0.4": 658_946,
+            "scan-line -> rows-columns": 427_860,
+            "random -> rows-columns": 739_370,
+        },
+        "Venus": {
+            "scan-line, nu = 1": 1_362_067,
+            "scan-line, nu = 0.4": 1_198_324,
+            "scan-line -> rows-columns": 669_973,
+            "random -> rows-columns": 1_048_587,
+        },
+    }
+    for name, mrf in (("Tsukuba", problems.tsukuba()), ("Venus", problems.venus())):
+        found = {"scan-line, nu = 1": tf.scan_line(mrf).fun, "scan-line, nu = 0.4": tf.scan_line(mrf, nu=0.4).fun}
+        for start in ("scan-line", "random"):
+            for trees in ("rows-columns", "bands", "alternating", "combs"):
+                found[f"{start} -> {trees}"] = tf.t_icm(mrf, start, trees=trees, maxiter=1, rng=0).fun
+        rows += [
+            [f"{name}: {what}", f"{energy:,.0f}", f"{paper[name][what]:,}" if what in paper[name] else ""]
+            for what, energy in found.items()
+        ]
+    table("The paper's stereo energy, one sweep", ["", "energy", "paper"], rows)
+
+
+def icm():
+    """T-ICM against ICM from the same random start."""
+    rows = []
+    models = {"Ising 500x500": problems.ising()}
+    if problems.data_folder() is not None:
+        models["Tsukuba"] = problems.tsukuba()
+    for name, mrf in models.items():
+        x0 = np.random.default_rng(0).integers(mrf.labels, size=mrf.shape)
+        (height, width), digits = mrf.shape, math.log10(mrf.labels)
+        tf.icm(mrf, x0, maxiter=1)
+        lines = f"{height} x 10^{width * digits:.0f} + {width} x 10^{height * digits:.0f}"
+        for what, res, size in (
+            ("ICM, converged", tf.icm(mrf, x0), f"{mrf.labels * mrf.size}"),
+            ("T-ICM rows-columns, 1 sweep", tf.t_icm(mrf, x0, trees="rows-columns", maxiter=1), lines),
+            ("T-ICM bands, 1 sweep", tf.t_icm(mrf, x0, maxiter=1), lines),
+            ("T-ICM bands, converged", tf.t_icm(mrf, x0), lines),
+        ):
+            sweeping = 1e3 * (res.trace["seconds"][-1] - res.trace["seconds"][0])
+            rows.append([f"{name}: {what}", f"{res.fun:,.0f}", res.nit, f"{sweeping:.1f}", size])
+    table(
+        "ICM and T-ICM from the same random start", ["", "energy", "sweeps", "ms", "labellings searched at once"], rows
+    )
+
+
+_MEMORY = """
+import sys, time
+import numpy as np
+import treefield as tf
+
+def peak():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
+
+def reset():
+    open("/proc/self/clear_refs", "w").write("5")
+
+memory = sys.argv[1]
+small = tf.GridMRF(np.zeros((64, 64, 8), np.uint8), tf.Potts(5.0))
+tf.t_icm(small, maxiter=1, memory=memory, rng=0)
+unary = np.random.default_rng(0).integers(0, 256, (3000, 3000, 8), dtype=np.uint8)
+mrf = tf.GridMRF(unary, tf.Potts(20.0))
+reset()
+before = peak()
+res = tf.t_icm(mrf, maxiter=2, memory=memory, rng=0, threads=2)
+seconds = np.diff(res.trace["seconds"])
+print(peak() - before, unary.nbytes / 2**20, res.x.nbytes / 2**20, np.median(seconds), res.fun)
+"""
+
+
+def memory():
+    """Peak memory of a T-ICM run beyond the arrays handed in."""
+    if not pathlib.Path("/proc/self/clear_refs").exists():
+        print("\nMemory: skipped, it is measured through Linux's /proc")
+        return
+    rows, seconds = [], None
+    for kind in ("auto", "low"):
+        done = subprocess.run([sys.executable, "-c", _MEMORY, kind], capture_output=True, text=True, check=True)
+        extra, unary, labelling, sweep, energy = map(float, done.stdout.split())
+        seconds = seconds or sweep
+        rows.append(
+            [
+                f'memory="{kind}"',
+                f"{extra:.0f}",
+                f"{extra / unary:.2f}",
+                f"{extra - labelling:.0f}",
+                f"{sweep:.2f}",
+                f"{sweep / seconds:.2f}",
+                f"{energy:,.0f}",
+            ]
+        )
+    columns = [
+        "3000x3000x8 uint8, two threads",
+        "MB beyond the inputs",
+        "in unaries",
+        "less the labelling",
+        "s per sweep",
+        "slower",
+        "energy",
+    ]
+    table("Memory", columns, rows)
+
+
+SECTIONS = {section.__name__: section for section in (sweeps, ising, threads, tsukuba, icm, memory)}
+
+
+if __name__ == "__main__":
+    for wanted in sys.argv[1:] or SECTIONS:
+        SECTIONS[wanted]()

@@ -1,0 +1,60 @@
+"""Pairwise costs and the message rules they pick."""
+
+import numpy as np
+import pytest
+
+import naive
+import treefield as tf
+
+
+def rule(pairwise, labels, negative=False):
+    return type(pairwise.rule(labels, np.dtype(np.float32), negative, np.inf)).__name__
+
+
+@pytest.mark.parametrize(
+    ("pairwise", "labels", "negative", "name"),
+    [
+        (tf.Potts(1), 5, False, "PottsRule"),
+        (tf.Potts(1), 5, True, "SignedPottsRule"),
+        (tf.Potts(1), 2, True, "BinaryRule"),
+        (tf.TruncatedLinear(1, 2), 5, False, "LinearRule"),
+        (tf.TruncatedLinear(1, 2), 5, True, "TableRule"),
+        (tf.TruncatedLinear(1, 2, values=[3, 1, 2]), 3, False, "TableRule"),
+        (tf.TruncatedLinear(1, np.inf, values=[1, 2, 9]), 3, False, "LinearRule"),
+        (tf.TruncatedQuadratic(1, 7), 256, False, "WindowRule"),
+        (tf.TruncatedQuadratic(1, np.inf), 30, False, "WindowRule"),
+        (tf.TruncatedQuadratic(1, np.inf), 256, False, "EnvelopeRule"),
+        (tf.TruncatedQuadratic(1, 7, values=[0, 1, 5]), 3, False, "EnvelopeRule"),
+        (tf.TruncatedQuadratic(1, 7), 5, True, "TableRule"),
+        (tf.Table(np.zeros((3, 3))), 3, False, "TableRule"),
+    ],
+)
+def test_each_cost_picks_the_fast_rule_that_is_right(pairwise, labels, negative, name):
+    assert rule(pairwise, labels, negative) == name
+
+
+def test_tables_are_the_definitions():
+    values = [0.0, 2.5, 3.0]
+    np.testing.assert_array_equal(tf.Potts(9).table(3), naive.potts(3))
+    np.testing.assert_array_equal(tf.TruncatedLinear(9, 2.4).table(5), naive.truncated_linear(5, 2.4))
+    np.testing.assert_array_equal(tf.TruncatedLinear(9, 1, values).table(3), naive.truncated_linear(3, 1, values))
+    np.testing.assert_array_equal(
+        tf.TruncatedQuadratic(9, np.inf, values).table(3), naive.truncated_quadratic(3, np.inf, values)
+    )
+
+
+@pytest.mark.parametrize("labels", [3, 4, 7, 16])
+@pytest.mark.parametrize("cutoff", [0, 0.5, 1, 2, 4, 7, 30, np.inf])
+def test_the_window_agrees_with_the_table(labels, cutoff):
+    rng = np.random.default_rng(labels)
+    unary = rng.integers(0, 60, (9, 11, labels)).astype(np.float32)
+    x = rng.integers(labels, size=(9, 11))
+    for pairwise in (tf.TruncatedQuadratic(4.0, cutoff), tf.TruncatedLinear(4.0, cutoff)):
+        by_table = tf.t_icm(tf.GridMRF(unary, tf.Table(4.0 * pairwise.table(labels))), x, maxiter=2)
+        np.testing.assert_array_equal(tf.t_icm(tf.GridMRF(unary, pairwise), x, maxiter=2).x, by_table.x)
+
+
+def test_costs_print_as_they_are_written():
+    assert repr(tf.Potts(20.0)) == "Potts(20)"
+    assert repr(tf.TruncatedLinear(1.5, 2)) == "TruncatedLinear(1.5, 2)"
+    assert repr(tf.Table([[0, 1], [1, 0]])) == "Table([[0.0, 1.0], [1.0, 0.0]])"
