@@ -29,7 +29,7 @@ def milliseconds(work, repeat=30, prepare=None):
 def table(title, columns, rows):
     """Print rows under a title."""
     widths = [max(len(str(row[i])) for row in [columns, *rows]) for i in range(len(columns))]
-    print(f"\n{title}")
+    print(f"\n{title}", flush=True)
     for row in [columns, *rows]:
         print(
             "  "
@@ -40,62 +40,37 @@ def table(title, columns, rows):
         )
 
 
-def sweep_times(mrf, sweeps=10, repeat=9, threads=1, **options):
-    """The median times of the first, and of the tenth sweep from a random start, and of copying the unary in between,
-    in milliseconds."""
-    trees = mrf.tree_set(threads=threads, **options)
-    target = np.empty_like(mrf.unary)
-    times, copies = [], []
+def sweep_times(mrfs, sweeps=10, repeat=9, **options):
+    """For each model the median times of the first, any and the tenth sweep from a random start; and of copying its unary.
+
+    The models take turns, so that what else the machine does meets them alike. In milliseconds.
+    """
+    sets = [mrf.tree_set(threads=1, **options) for mrf in mrfs]
+    targets = [np.empty_like(mrf.unary) for mrf in mrfs]
+    times = np.empty((len(mrfs), repeat, sweeps))
+    copies = np.empty((len(mrfs), repeat, 10))
     for seed in range(repeat):
-        x = np.random.default_rng(seed).integers(mrf.labels, size=mrf.shape, dtype=np.int32)
-        row = []
-        for _ in range(sweeps):
-            start = time.perf_counter()
-            trees.sweep(x)
-            row.append(time.perf_counter() - start)
-        times.append(row)
-        copies += [milliseconds(lambda: np.copyto(target, mrf.unary), 1) for _ in range(10)]
-    first, last = 1e3 * np.median(times, axis=0)[[0, -1]]
-    return first, last, 1e3 * float(np.median(times)), float(np.median(copies))
+        for number, (mrf, trees) in enumerate(zip(mrfs, sets, strict=True)):
+            x = np.random.default_rng(seed).integers(mrf.labels, size=mrf.shape, dtype=np.int32)
+            for sweep in range(sweeps):
+                times[number, seed, sweep] = milliseconds(lambda trees=trees, x=x: trees.sweep(x), 1)
+            for copy in range(10):
+                copies[number, seed, copy] = milliseconds(lambda n=number, mrf=mrf: np.copyto(targets[n], mrf.unary), 1)
+    middle = np.median(times, axis=1)
+    return middle[:, 0], np.median(middle, axis=1), middle[:, -1], np.median(copies, axis=(1, 2))
 
 
 def sweeps():
     """One banded sweep (rows and columns, forward and back, checked in float64), one thread."""
-    rng = np.random.default_rng(0)
-    folder = problems.data_folder()
-    costs = {"random costs": (255 * rng.random((288, 384, 16))).astype(np.float32)}
-    if folder is not None:
+    costs = {"random costs": (255 * np.random.default_rng(0).random((288, 384, 16))).astype(np.float32)}
+    if problems.data_folder() is not None:
         costs["Tsukuba"] = problems.stereo_costs("tsukuba", 16)
-    kinds = {
-        "Potts": tf.Potts(20.0),
-        "linear, cutoff 2": tf.TruncatedLinear(20.0, 2),
-        "quadratic, cutoff 7": tf.TruncatedQuadratic(20.0, 7),
-    }
+    kinds = [tf.Potts(20.0), tf.TruncatedLinear(20.0, 2), tf.TruncatedQuadratic(20.0, 7)]
+    columns = ["288x384x16 float32", "first ms", "median of 10", "tenth", "np.copyto ms", "sweep / copy", "to Potts"]
     for name, unary in costs.items():
-        rows, potts = [], None
-        for kind, pairwise in kinds.items():
-            first, last, typical, copy = sweep_times(tf.GridMRF(unary, pairwise))
-            potts = potts or typical
-            rows.append(
-                [
-                    kind,
-                    f"{first:.2f}",
-                    f"{typical:.2f}",
-                    f"{last:.2f}",
-                    f"{copy:.3f}",
-                    f"{typical / copy:.1f}",
-                    f"{typical / potts:.2f}",
-                ]
-            )
-        columns = [
-            "288x384x16 float32",
-            "first ms",
-            "median of 10",
-            "tenth",
-            "np.copyto ms",
-            "sweep / copy",
-            "to Potts",
-        ]
+        found = zip(kinds, *sweep_times([tf.GridMRF(unary, kind) for kind in kinds]), strict=True)
+        rows = [[kind, *times, times[1] / times[3]] for kind, *times in found]
+        rows = [[row[0], *(f"{value:.2f}" for value in row[1:]), f"{row[2] / rows[0][2]:.2f}"] for row in rows]
         table(f"One banded sweep from a random start, one thread, {name}", columns, rows)
 
 
@@ -106,13 +81,11 @@ def ising():
     x = np.random.default_rng(0).integers(2, size=mrf.shape, dtype=np.int32)
     plain.sweep(x.copy())
     loop = milliseconds(lambda: plain.sweep(x))
-    first, last, typical, _ = sweep_times(mrf)
-    first64, last64, typical64, _ = sweep_times(problems.ising(dtype=np.float64))
-    rows = [
-        ["one chain at a time, float32", f"{loop:.2f}", "", "", "1.0"],
-        ["lanes, float32", f"{typical:.2f}", f"{first:.2f}", f"{last:.2f}", f"{loop / typical:.1f}"],
-        ["lanes, float64", f"{typical64:.2f}", f"{first64:.2f}", f"{last64:.2f}", f"{loop / typical64:.1f}"],
-    ]
+    first, typical, last, _ = sweep_times([mrf, problems.ising(dtype=np.float64)])
+    rows = [["one chain at a time, float32", f"{loop:.2f}", "", "", "1.0"]]
+    for number, name in enumerate(("lanes, float32", "lanes, float64")):
+        times = typical[number], first[number], last[number]
+        rows.append([name, *(f"{value:.2f}" for value in times), f"{loop / typical[number]:.1f}"])
     table("Ising 500x500, one sweep, one thread", ["", "ms (median of 10)", "first", "tenth", "times faster"], rows)
 
 

@@ -136,10 +136,10 @@ def test_forbidden_costs_are_avoided_where_a_tree_can(kind):
     check()
 
 
-@pytest.mark.parametrize("kind", ["potts-signed", "linear-signed", "quadratic", "table", "edge-tables"])
+@pytest.mark.parametrize("kind", ALL_KINDS)
 def test_scan_line_solves_every_line_exactly(kind):
     @settings(max_examples=40)
-    @given(grid_models(kinds=[kind]), st.sampled_from((0.0, 0.4, 1.0)), st.integers(-2, 1))
+    @given(grid_models(kinds=[kind]), st.sampled_from((0.4, 1.0)), st.integers(-2, 1))
     def check(case, nu, axis):
         mrf = case.mrf()
         res = tf.scan_line(mrf, nu=nu, axis=axis)

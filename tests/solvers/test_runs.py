@@ -92,11 +92,17 @@ def test_scan_line_runs_along_the_given_axis():
     assert only_rows.energy(tf.scan_line(mrf).x) == pytest.approx(tf.tree_bp(only_rows).fun)
 
 
+def test_scan_line_without_unary_costs_keeps_only_what_they_forbid():
+    unary = np.array([[[9.0, 0.0], [np.inf, 0.0], [9.0, 0.0]]])
+    assert tf.scan_line(tf.GridMRF(unary, tf.Potts(1.0)), nu=0).x.tolist() == [[1, 1, 1]]
+    assert tf.scan_line(tf.GridMRF(np.minimum(unary, 9), tf.Potts(1.0)), nu=0).x.tolist() == [[0, 0, 0]]
+
+
 def test_trees_of_ones_own(mrf):
     snake = np.ravel_multi_index(
         (np.r_[np.arange(40), np.full(20, 39)], np.r_[np.zeros(40, int), np.arange(1, 21)]), mrf.shape
     )
-    res = tf.t_icm(mrf, "unary", trees=[snake, np.arange(50) * 1 + 100], rng=0)
+    res = tf.t_icm(mrf, "unary", trees=[snake, np.arange(100, 150)], rng=0)
     changed = np.flatnonzero(res.x != mrf.unary.argmin(axis=-1))
     assert res.fun < res.trace["energy"][0] and set(changed) <= {*snake, *range(100, 150)}
 

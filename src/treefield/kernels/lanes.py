@@ -130,6 +130,22 @@ def store(typingctx, array, index, value):
 
 
 @intrinsic
+def prefetch(typingctx, array, index):
+    """Ask for the cache line of a flat `array` at `index`, which may lie beyond its end."""
+
+    def codegen(context, builder, sig, args):
+        pointer = builder.bitcast(_pointer(context, builder, sig.args[0], *args), ir.IntType(8).as_pointer())
+        name = f"llvm.prefetch.{pointer.type.intrinsic_name}"
+        function = get_or_insert_function(
+            builder.module, ir.FunctionType(ir.VoidType(), [pointer.type] + 3 * [_I32]), name
+        )
+        builder.call(function, [pointer, ir.Constant(_I32, 0), ir.Constant(_I32, 3), ir.Constant(_I32, 1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), codegen
+
+
+@intrinsic
 def gather(typingctx, array, base, index):
     """The value of a flat `array` at `base` + each lane's own index (int32 or int64 lanes)."""
 

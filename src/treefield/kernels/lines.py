@@ -21,10 +21,13 @@ from treefield.kernels.lanes import (
     lane_numbers,
     load,
     minimum,
+    prefetch,
     store,
     where,
 )
 from treefield.kernels.rules import back, label_count, message, pair, plus, prepare
+
+AHEAD = 128  # labels: costs are asked for so long before they are used
 
 
 class Lines(NamedTuple):
@@ -59,12 +62,25 @@ class Lines(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """The costs of the lines: unary [step][slot][label][lane], weights [step][direction][slot][lane], or one slot where
+    """The costs of the lines: unary [step][slot][label][lane], weights [step][slot][direction][lane], or one slot where
     all are alike."""
 
     unary: np.ndarray
     weights: np.ndarray
     weight_slots: int
+
+
+class Here(NamedTuple):
+    """One step: its number, where its unary costs and weights begin, how far a slot's weights are from the next slot's
+    (0 where all are alike), and `together` for the line itself and the first two beside it."""
+
+    step: int
+    unary: int
+    weights: int
+    weight_stride: int
+    own: int
+    before: int
+    after: int
 
 
 class Scratch(NamedTuple):
@@ -141,7 +157,7 @@ def _pack_weights(edge_weights, axis_weights, uniform, lines, step, slots, out, 
                         weight = axis_weights[d]
                     elif d > 0 or p < lines.length - 1:
                         weight = edge_weights[lines.edges[at + k] + j * lines.edge_strides[d]]
-                out[base + (d * slots + p) * LANES + k] = weight
+                out[base + (p * lines.directions + d) * LANES + k] = weight
 
 
 @kernel
@@ -162,24 +178,49 @@ def pack_weights(edge_weights, axis_weights, uniform, lines, steps, slots, out):
 
 
 @inlined
-def weight_at(packed, lines, block, d, p):
+def here_of(packed, block, lines, step):
+    """The step whose costs are in `block` of the packed arrays."""
     slots = packed.weight_slots
-    return load(packed.weights, ((block * lines.directions + d) * slots + (p if slots > 1 else 0)) * LANES)
+    size = lines.directions * LANES
+    at = step * lines.directions
+    return Here(
+        step,
+        block * lines.length * lines.labels * LANES,
+        block * slots * size,
+        size if slots > 1 else 0,
+        lines.together[at],
+        lines.together[at + 1],
+        lines.together[at + 2],
+    )
 
 
 @inlined
-def edges_at(lines, step, d, j):
-    return load(lines.edges, (step * lines.directions + d) * LANES) + full(j * lines.edge_strides[d])
+def weight_at(packed, here, d, p):
+    """The weights in a slot of the edges in a direction."""
+    return load(packed.weights, here.weights + p * here.weight_stride + d * LANES)
 
 
 @inlined
-def labels_at(x, lines, step, d, p, j):
+def edges_at(lines, here, d, j):
+    """The numbers of these edges."""
+    return load(lines.edges, (here.step * lines.directions + d) * LANES) + full(j * lines.edge_strides[d])
+
+
+@inlined
+def labels_at(x, lines, here, d, p, j):
     """The labels in slot p, which is position j, of a step's lines (d = 0) or of those beside them."""
-    at = lines.together[step * lines.directions + d]
+    if d == 0:
+        at = here.own
+    elif d == 1:
+        at = here.before
+    elif d == 2:
+        at = here.after
+    else:
+        at = lines.together[here.step * lines.directions + d]
     if at >= 0:
         return cast(load(x, at + p * LANES), np.int32)
     offset = p * lines.slot_stride + j * lines.label_stride
-    return cast(gather_from(x, lines.origins, (step * lines.directions + d) * LANES, offset), np.int32)
+    return cast(gather_from(x, lines.origins, (here.step * lines.directions + d) * LANES, offset), np.int32)
 
 
 @inlined
@@ -192,25 +233,30 @@ def _label_cost(packed, base, row, kind, incoming, h, s, w1, w2, p1, p2, labels)
 
 
 @inlined
-def collect(x, packed, block, lines, step, p, j, kind, incoming, h):
+def collect(x, packed, lines, here, p, j, kind, incoming, h):
     """Eq. 8: a slot's costs are its unary, the incoming message and the edges to the fixed lines beside. Returns their
     minimum."""
     labels = label_count(kind, lines.labels)
     for d in range(3, lines.directions):
         own_first = d % 2 == 0
-        weight = cast(weight_at(packed, lines, block, d, p), h)
-        prepared = prepare(kind, edges_at(lines, step, d, j), own_first, labels_at(x, lines, step, d, p, j), labels)
+        weight = cast(weight_at(packed, here, d, p), h)
+        prepared = prepare(kind, edges_at(lines, here, d, j), own_first, labels_at(x, lines, here, d, p, j), labels)
         for s in range(labels):
             store(incoming, s * LANES, plus(kind, load(incoming, s * LANES), weight, s, own_first, prepared, labels))
-    w1 = cast(weight_at(packed, lines, block, 1, p), h)
-    w2 = cast(weight_at(packed, lines, block, 2, p), h)
-    p1 = prepare(kind, edges_at(lines, step, 1, j), False, labels_at(x, lines, step, 1, p, j), labels)
-    p2 = prepare(kind, edges_at(lines, step, 2, j), True, labels_at(x, lines, step, 2, p, j), labels)
-    base = block * lines.length * labels * LANES
+    w1 = cast(weight_at(packed, here, 1, p), h)
+    w2 = cast(weight_at(packed, here, 2, p), h)
+    p1 = prepare(kind, edges_at(lines, here, 1, j), False, labels_at(x, lines, here, 1, p, j), labels)
+    p2 = prepare(kind, edges_at(lines, here, 2, j), True, labels_at(x, lines, here, 2, p, j), labels)
+    base = here.unary
     row = p * labels * LANES
+    if here.weight_stride > 0:
+        ahead = here.weights + (p + AHEAD // labels) * here.weight_stride
+        prefetch(packed.weights, ahead)
+        prefetch(packed.weights, ahead + here.weight_stride - LANES)
     low = full(h.dtype.type(np.inf))
     low_odd = low  # two running minima, for a shorter chain of operations
     for s in range(0, labels - 1, 2):
+        prefetch(packed.unary, base + row + (AHEAD + s) * LANES)
         low = minimum(_label_cost(packed, base, row, kind, incoming, h, s, w1, w2, p1, p2, labels), low)
         low_odd = minimum(_label_cost(packed, base, row, kind, incoming, h, s + 1, w1, w2, p1, p2, labels), low_odd)
     if labels % 2 == 1:
@@ -219,17 +265,17 @@ def collect(x, packed, block, lines, step, p, j, kind, incoming, h):
 
 
 @inlined
-def _send(x, packed, block, lines, step, p, j, edge, own_first, kind, outgoing, scratch):
+def _send(x, packed, lines, here, p, j, edge, own_first, kind, outgoing, scratch):
     h = scratch.h
-    low = collect(x, packed, block, lines, step, p, j, kind, outgoing, h)
+    low = collect(x, packed, lines, here, p, j, kind, outgoing, h)
     store(scratch.lows, p * LANES, low)
-    weight = cast(weight_at(packed, lines, block, 0, p), h)
+    weight = cast(weight_at(packed, here, 0, p), h)
     labels = label_count(kind, lines.labels)
-    message(kind, weight, edges_at(lines, step, 0, edge), own_first, low, h, p * labels * LANES, outgoing, labels)
+    message(kind, weight, edges_at(lines, here, 0, edge), own_first, low, h, p * labels * LANES, outgoing, labels)
 
 
 @inlined
-def _inward(x, packed, block, lines, step, kind, scratch):
+def _inward(x, packed, lines, here, kind, scratch):
     """Messages from both ends to the middle, whose best labels are returned."""
     labels, length = label_count(kind, lines.labels), lines.length
     h, left, right = scratch.h, scratch.left, scratch.right
@@ -238,13 +284,13 @@ def _inward(x, packed, block, lines, step, kind, scratch):
         store(left, s * LANES, zero)
         store(right, s * LANES, zero)
     for i in range(length // 2):
-        _send(x, packed, block, lines, step, 2 * i, i, i, True, kind, left, scratch)
+        _send(x, packed, lines, here, 2 * i, i, i, True, kind, left, scratch)
         if 2 * i + 1 < length - 1:
             j = length - 1 - i
-            _send(x, packed, block, lines, step, 2 * i + 1, j, j - 1, False, kind, right, scratch)
+            _send(x, packed, lines, here, 2 * i + 1, j, j - 1, False, kind, right, scratch)
     for s in range(labels):
         store(left, s * LANES, load(left, s * LANES) + load(right, s * LANES))
-    low = collect(x, packed, block, lines, step, length - 1, length // 2, kind, left, h)
+    low = collect(x, packed, lines, here, length - 1, length // 2, kind, left, h)
     label = full(np.int32(0))
     for s in range(labels - 1, -1, -1):
         label = where(load(h, ((length - 1) * labels + s) * LANES) == low, full(np.int32(s)), label)
@@ -252,17 +298,17 @@ def _inward(x, packed, block, lines, step, kind, scratch):
 
 
 @inlined
-def change_at(x, packed, block, lines, step, p, j, kind, new, old):
+def change_at(x, packed, lines, here, p, j, kind, new, old):
     """What a slot's new labels change, in float64, but for the edges along the line."""
     labels = label_count(kind, lines.labels)
-    at = (block * lines.length + p) * labels * LANES
+    at = here.unary + p * labels * LANES
     after = gather(packed.unary, at, new * full(np.int32(LANES)) + lane_numbers())
     before = gather(packed.unary, at, old * full(np.int32(LANES)) + lane_numbers())
     change = cast(after, np.float64) - cast(before, np.float64)
     for d in range(1, lines.directions):
-        weight = cast(weight_at(packed, lines, block, d, p), np.float64)
-        edge = edges_at(lines, step, d, j)
-        beside = labels_at(x, lines, step, d, p, j)
+        weight = cast(weight_at(packed, here, d, p), np.float64)
+        edge = edges_at(lines, here, d, j)
+        beside = labels_at(x, lines, here, d, p, j)
         if d % 2 == 0:
             change += pair(kind, weight, edge, new, beside, labels) - pair(kind, weight, edge, old, beside, labels)
         else:
@@ -271,20 +317,20 @@ def change_at(x, packed, block, lines, step, p, j, kind, new, old):
 
 
 @inlined
-def _outward(x, packed, block, lines, step, p, j, edge, own_first, kind, toward, toward_old, scratch):
+def _outward(x, packed, lines, here, p, j, edge, own_first, kind, toward, toward_old, scratch):
     """One slot's labels, given those of its neighbour towards the middle: (new, old, what they change)."""
     h = scratch.h
     labels = label_count(kind, lines.labels)
-    weight = weight_at(packed, lines, block, 0, p)
-    edges = edges_at(lines, step, 0, edge)
+    weight = weight_at(packed, here, 0, p)
+    edges = edges_at(lines, here, 0, edge)
     low = load(scratch.lows, p * LANES)
     new = back(kind, cast(weight, h), edges, own_first, low, h, p * labels * LANES, toward, labels)
     store(scratch.new, p * LANES, new)
-    old = labels_at(x, lines, step, 0, p, j)
+    old = labels_at(x, lines, here, 0, p, j)
     change = full(0.0)
     moved = bits(new != old)
     if moved != 0:
-        change = change_at(x, packed, block, lines, step, p, j, kind, new, old)
+        change = change_at(x, packed, lines, here, p, j, kind, new, old)
     if (moved | bits(toward != toward_old)) != 0:
         weight64 = cast(weight, np.float64)
         if own_first:
@@ -299,26 +345,26 @@ def _outward(x, packed, block, lines, step, p, j, edge, own_first, kind, toward,
 
 
 @inlined
-def _solve(x, flat, packed, block, lines, step, kind, scratch, check):
-    """Solve one step's lines, costs from `block` of the packed arrays; returns the change of energy."""
-    length = lines.length
-    new = _inward(x, packed, block, lines, step, kind, scratch)
+def _solve(x, flat, packed, lines, here, kind, scratch, check):
+    """Solve one step's lines; returns the change of energy."""
+    length, step = lines.length, here.step
+    new = _inward(x, packed, lines, here, kind, scratch)
     store(scratch.new, (length - 1) * LANES, new)
-    old = labels_at(x, lines, step, 0, length - 1, length // 2)
+    old = labels_at(x, lines, here, 0, length - 1, length // 2)
     change = full(0.0)
     changed = bits(new != old)
     if changed != 0:
-        change = change_at(x, packed, block, lines, step, length - 1, length // 2, kind, new, old)
+        change = change_at(x, packed, lines, here, length - 1, length // 2, kind, new, old)
     left, left_old, right, right_old = new, old, new, old
     for i in range(length // 2 - 1, -1, -1):
         if 2 * i + 1 < length - 1:
             j = length - 1 - i
             right, right_old, more = _outward(
-                x, packed, block, lines, step, 2 * i + 1, j, j - 1, False, kind, right, right_old, scratch
+                x, packed, lines, here, 2 * i + 1, j, j - 1, False, kind, right, right_old, scratch
             )
             changed |= bits(right != right_old)
             change += more
-        left, left_old, more = _outward(x, packed, block, lines, step, 2 * i, i, i, True, kind, left, left_old, scratch)
+        left, left_old, more = _outward(x, packed, lines, here, 2 * i, i, i, True, kind, left, left_old, scratch)
         changed |= bits(left != left_old)
         change += more
     accepted = change <= full(0.0 if check else np.inf)
@@ -351,27 +397,24 @@ def _write(x, flat, lines, step, accepted, taken, scratch):
 
 
 @kernel
-def solve_lines(x, flat, steps, packed, lines, kind, scratch, check):
-    """Solve the lines of each step exactly, in turn, on the packed labels `x`; returns the change of energy.
+def solve_lines(x, flat, steps, packed, lines, kind, scratch, check, changes):
+    """Solve the lines of each step exactly, in turn, on the packed labels `x`; `changes[step]` gets the energy change.
 
-    What changes is written to `x` and to the natural labelling `flat`.
-
-    With `check` a line takes its new labels only if that does not raise the energy, in float64.
+    What changes is written to `x` and to the natural labelling `flat`. With `check` a line takes its new labels only if
+    that does not raise the energy, in float64.
     """
-    total = 0.0
     for step in steps:
-        total += _solve(x, flat, packed, step, lines, step, kind, scratch, check)
-    return total
+        here = here_of(packed, step, lines, step)
+        changes[step] = _solve(x, flat, packed, lines, here, kind, scratch, check)
 
 
 @kernel
 def solve_lines_unpacked(
-    flat, steps, unary, big, edge_weights, axis_weights, uniform, packed, lines, kind, scratch, check
+    flat, steps, unary, big, weights, axis_weights, uniform, packed, lines, kind, scratch, check, changes
 ):
     """The same from natural arrays only: each step's costs are packed just before, into the one block of `packed`."""
-    total = 0.0
     for step in steps:
         _pack_unary(unary, lines, step, big, packed.unary, 0)
-        _pack_weights(edge_weights, axis_weights, uniform, lines, step, packed.weight_slots, packed.weights, 0)
-        total += _solve(flat, flat, packed, 0, lines, step, kind, scratch, check)
-    return total
+        _pack_weights(weights, axis_weights, uniform, lines, step, packed.weight_slots, packed.weights, 0)
+        here = here_of(packed, 0, lines, step)
+        changes[step] = _solve(flat, flat, packed, lines, here, kind, scratch, check)

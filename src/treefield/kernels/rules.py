@@ -47,23 +47,41 @@ class SignedPottsRule(NamedTuple):
 
 
 class LinearRule(NamedTuple):
-    """min(|v_a - v_b|, cutoff), positions v ascending, weights of at least 0: a distance transform, O(L)."""
+    """min(|v_a - v_b|, cutoff), positions v ascending, weights of at least 0: a distance transform, O(L).
+
+    `spacing` is the distance of neighbouring labels, 0 if they differ; `change` the least cost of two different labels.
+    """
 
     values: np.ndarray
     cutoff: np.ndarray
     values64: np.ndarray
     cutoff64: np.ndarray
+    spacing: np.ndarray
+    change: np.ndarray
+
+
+class LinearWindowRule(NamedTuple):
+    """The same for labels evenly spaced and a low cutoff: `costs` below it by the labels' distance. O(L x window)."""
+
+    values: np.ndarray
+    cutoff: np.ndarray
+    values64: np.ndarray
+    cutoff64: np.ndarray
+    spacing: np.ndarray
+    change: np.ndarray
+    costs: np.ndarray
 
 
 class WindowRule(NamedTuple):
-    """min((v_a - v_b)**2, cutoff), v evenly spaced, weights of at least 0: `squares` below the cutoff, by the distance
-    of the labels. O(L x window)."""
+    """min((v_a - v_b)**2, cutoff), v evenly spaced, weights of at least 0: the same. O(L x window)."""
 
     values: np.ndarray
     cutoff: np.ndarray
     values64: np.ndarray
     cutoff64: np.ndarray
-    squares: np.ndarray
+    spacing: np.ndarray
+    change: np.ndarray
+    costs: np.ndarray
 
 
 class EnvelopeRule(NamedTuple):
@@ -74,6 +92,8 @@ class EnvelopeRule(NamedTuple):
     cutoff: np.ndarray
     values64: np.ndarray
     cutoff64: np.ndarray
+    spacing: np.ndarray
+    change: np.ndarray
     hull: np.ndarray
     starts: np.ndarray
 
@@ -137,7 +157,7 @@ def _label_count_overload(kind, labels):
 
 @overload_inlined(prepare)
 def _prepare_overload(kind, edge, own_first, x, labels):
-    if _is(kind, LinearRule, WindowRule, EnvelopeRule):
+    if _is(kind, LinearRule, LinearWindowRule, WindowRule, EnvelopeRule):
         return lambda kind, edge, own_first, x, labels: gather(kind.values, 0, x)
     if _is(kind, EdgeTablesRule):
 
@@ -157,7 +177,7 @@ def _plus_overload(kind, cost, weight, s, own_first, prepared, labels):
             return where(prepared == full(np.int32(s)), cost - weight, cost)
 
         return potts
-    if _is(kind, LinearRule):
+    if _is(kind, LinearRule, LinearWindowRule):
 
         def linear(kind, cost, weight, s, own_first, prepared, labels):
             return cost + weight * minimum(absolute(full(kind.values[s]) - prepared), full(kind.cutoff[0]))
@@ -196,6 +216,15 @@ def _plus_overload(kind, cost, weight, s, own_first, prepared, labels):
 
 @overload_inlined(back)
 def _back_overload(kind, weight, edge, own_first, low, h, base, x, labels):
+    if _is(kind, LinearRule, LinearWindowRule, WindowRule, EnvelopeRule):
+
+        def truncated(kind, weight, edge, own_first, low, h, base, x, labels):
+            kept = gather(h, base, x * full(np.int32(LANES)) + lane_numbers()) - low
+            if bits(kept < weight * full(kind.change[0])) == (1 << LANES) - 1:
+                return x  # any other label costs more than that, and at least `low`
+            return _cheapest(kind, weight, edge, own_first, h, base, x, labels)
+
+        return truncated
     if _is(kind, PottsRule):
 
         def potts(kind, weight, edge, own_first, low, h, base, x, labels):
@@ -212,16 +241,22 @@ def _back_overload(kind, weight, edge, own_first, low, h, base, x, labels):
         return potts
 
     def any_kind(kind, weight, edge, own_first, low, h, base, x, labels):
-        prepared = prepare(kind, edge, own_first, x, labels)
-        best = plus(kind, load(h, base), weight, 0, own_first, prepared, labels)
-        label = full(np.int32(0))
-        for t in range(1, labels):
-            cost = plus(kind, load(h, base + t * LANES), weight, t, own_first, prepared, labels)
-            label = where(cost < best, full(np.int32(t)), label)
-            best = minimum(cost, best)
-        return label
+        return _cheapest(kind, weight, edge, own_first, h, base, x, labels)
 
     return any_kind
+
+
+@inlined
+def _cheapest(kind, weight, edge, own_first, h, base, x, labels):
+    """The lowest t that minimises h[t] + weight * V(t, x): one loop over all labels."""
+    prepared = prepare(kind, edge, own_first, x, labels)
+    best = plus(kind, load(h, base), weight, 0, own_first, prepared, labels)
+    label = full(np.int32(0))
+    for t in range(1, labels):
+        cost = plus(kind, load(h, base + t * LANES), weight, t, own_first, prepared, labels)
+        label = where(cost < best, full(np.int32(t)), label)
+        best = minimum(cost, best)
+    return label
 
 
 @overload_inlined(message)
@@ -252,31 +287,35 @@ def _message_overload(kind, weight, edge, own_first, low, h, base, out, labels):
     if _is(kind, LinearRule):
 
         def linear(kind, weight, edge, own_first, low, h, base, out, labels):
-            values = kind.values
+            values, even = kind.values, kind.spacing[0]
             cap = weight * full(kind.cutoff[0])
+            rise = weight * full(even)
             value = minimum(load(h, base) - low, cap)
             store(out, 0, value)
             for s in range(1, labels):
-                value = minimum(load(h, base + s * LANES) - low, value + weight * full(values[s] - values[s - 1]))
+                if even == 0:
+                    rise = weight * full(values[s] - values[s - 1])
+                value = minimum(minimum(load(h, base + s * LANES) - low, cap), value + rise)
                 store(out, s * LANES, value)
             for s in range(labels - 2, -1, -1):
-                value = minimum(load(out, s * LANES), value + weight * full(values[s + 1] - values[s]))
-                store(out, s * LANES, minimum(value, cap))
-            store(out, (labels - 1) * LANES, minimum(load(out, (labels - 1) * LANES), cap))
+                if even == 0:
+                    rise = weight * full(values[s + 1] - values[s])
+                value = minimum(load(out, s * LANES), value + rise)
+                store(out, s * LANES, value)
 
         return linear
-    if _is(kind, WindowRule):
+    if _is(kind, LinearWindowRule, WindowRule):
 
         def window(kind, weight, edge, own_first, low, h, base, out, labels):
             cap = weight * full(kind.cutoff[0])
             for s in range(labels):
                 store(out, s * LANES, minimum(load(h, base + s * LANES) - low, cap))
-            reach = len(kind.squares)
+            reach = len(kind.costs)
             for d in range(1, reach, 2):  # two distances at a time: four candidates for each load and store of `out`
-                near = weight * full(kind.squares[d]) - low
+                near = weight * full(kind.costs[d]) - low
                 far = near
                 if d + 1 < reach:
-                    far = weight * full(kind.squares[d + 1]) - low
+                    far = weight * full(kind.costs[d + 1]) - low
                 e = d + 1 if d + 1 < reach else d
                 for s in range(labels):
                     value = load(out, s * LANES)
@@ -305,7 +344,18 @@ def _message_overload(kind, weight, edge, own_first, low, h, base, out, labels):
                 _lower_envelope(kind, lane(weight, k), lane(low, k), h, base + k, out, k)
 
         return envelope
-    if _is(kind, TableRule, BinaryRule):
+    if _is(kind, BinaryRule):
+
+        def binary(kind, weight, edge, own_first, low, h, base, out, labels):
+            table = kind.table
+            zero = load(h, base) - low
+            one = load(h, base + LANES) - low
+            cross = 1 if own_first else 2
+            store(out, 0, minimum(zero + weight * full(table[0]), one + weight * full(table[3 - cross])))
+            store(out, LANES, minimum(zero + weight * full(table[cross]), one + weight * full(table[3])))
+
+        return binary
+    if _is(kind, TableRule):
 
         def table(kind, weight, edge, own_first, low, h, base, out, labels):
             own = labels if own_first else 1
@@ -375,7 +425,7 @@ def _lower_envelope(kind, weight, low, h, base, out, k):
 def _pair_overload(kind, weight, edge, a, b, labels):
     if _is(kind, PottsRule, SignedPottsRule):
         return lambda kind, weight, edge, a, b, labels: where(a == b, weight - weight, weight)
-    if _is(kind, LinearRule):
+    if _is(kind, LinearRule, LinearWindowRule):
 
         def linear(kind, weight, edge, a, b, labels):
             d = absolute(gather(kind.values64, 0, a) - gather(kind.values64, 0, b))

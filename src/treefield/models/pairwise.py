@@ -8,13 +8,26 @@ edge.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from treefield.validation import finite_scalar, real_array, smallest_dtype
 
 _WIDEST_WINDOW = 80  # labels: beyond, the lower envelope beats the window
+_SHORT_WINDOW = 4  # labels to either side: up to here, the window beats the distance transform
+
+
+class _Parameters(NamedTuple):
+    """What the rules for truncated costs share: positions and a finite cutoff in both precisions, the spacing of the
+    labels (0 if uneven) and the least cost of a change."""
+
+    values: np.ndarray
+    cutoff: np.ndarray
+    values64: np.ndarray
+    cutoff64: np.ndarray
+    spacing: np.ndarray
+    change: np.ndarray
 
 
 class Pairwise:
@@ -101,13 +114,22 @@ class _Truncated(Pairwise):
         v = self._positions(labels)
         return np.minimum(self._distance(v[:, None] - v[None, :]), self.cutoff)
 
-    def _parameters(self, labels: int, dtype: np.dtype) -> Any:
-        """Positions and a finite cutoff, in both precisions; None if the positions do not ascend."""
+    def _parameters(self, labels: int, dtype: np.dtype) -> _Parameters | None:
+        """For the rules; None if the positions do not ascend."""
         v = self._positions(labels)
-        if np.any(np.diff(v) < 0):
+        steps = np.diff(v)
+        if np.any(steps < 0):
             return None
+        even = steps.size > 0 and np.allclose(steps, steps[0], rtol=1e-9, atol=0)
         cutoff = np.array([min(self.cutoff, float(self._distance(v[-1] - v[0])))])
-        return v.astype(dtype), cutoff.astype(dtype), v, cutoff
+        spacing = np.array([steps[0] if even else 0.0], dtype)
+        change = np.array([min(self.cutoff, float(self._distance(steps.min(initial=np.inf))))], dtype)
+        return _Parameters(v.astype(dtype), cutoff.astype(dtype), v, cutoff, spacing, change)
+
+    def _window(self, parameters: _Parameters) -> np.ndarray:
+        """The costs below the cutoff, by the distance of evenly spaced labels."""
+        costs = self._distance(parameters.values64 - parameters.values64[0])
+        return costs[costs < self.cutoff].astype(parameters.values.dtype)
 
 
 class TruncatedLinear(_Truncated):
@@ -124,11 +146,14 @@ class TruncatedLinear(_Truncated):
     """
 
     def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
-        from treefield.kernels.rules import LinearRule
+        from treefield.kernels.rules import LinearRule, LinearWindowRule
 
         parameters = self._parameters(labels, dtype)
         if labels == 2 or negative or parameters is None:
             return super().rule(labels, dtype, negative, big)
+        costs = self._window(parameters)
+        if parameters.spacing > 0 and len(costs) <= _SHORT_WINDOW:
+            return LinearWindowRule(*parameters, costs)
         return LinearRule(*parameters)
 
 
@@ -155,12 +180,10 @@ class TruncatedQuadratic(_Truncated):
         parameters = self._parameters(labels, dtype)
         if labels == 2 or negative or parameters is None:
             return super().rule(labels, dtype, negative, big)
-        distances = parameters[2] - parameters[2][0]
-        squares = distances[distances * distances < self.cutoff] ** 2
-        even = np.allclose(np.diff(distances), distances[1:2], rtol=1e-9, atol=0)
-        if not even or 2 * len(squares) > _WIDEST_WINDOW:
+        costs = self._window(parameters)
+        if parameters.spacing == 0 or 2 * len(costs) > _WIDEST_WINDOW:
             return EnvelopeRule(*parameters, np.empty(labels, np.int64), np.empty(labels + 1))
-        return WindowRule(*parameters, squares.astype(dtype))
+        return WindowRule(*parameters, costs)
 
 
 class Table(Pairwise):

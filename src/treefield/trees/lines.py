@@ -36,6 +36,7 @@ class AxisLines:
         self._labels = (
             np.zeros(len(plan.lines) * LANES * self.lines.length, _label_dtype(mrf.labels)) if packed else None
         )
+        self.changes = np.zeros(len(plan.lines))
         self._spaces: dict[int, tuple[Any, Any, Any]] = {}
         steps = np.arange(len(plan.lines))
         with loading():
@@ -44,22 +45,26 @@ class AxisLines:
             self.solve(aligned(0, np.int32), steps[:0])
         self._pack(steps)
 
-    def enter(self, flat: np.ndarray, steps: np.ndarray) -> None:
+    def enter(self, flat: np.ndarray, steps: np.ndarray, queue: int = 0) -> None:
         """Bring the labels of these steps' lines in."""
         from treefield.kernels.lines import pack_labels
 
         if self._labels is not None:
             pack_labels(flat, self.lines, steps, self._labels)
 
-    def solve(self, flat: np.ndarray, steps: np.ndarray, check: bool = True, queue: int = 0) -> float:
-        """Solve the lines of these steps in place, their labels brought in before; `queue` names the work space."""
+    def solve(self, flat: np.ndarray, steps: np.ndarray, check: bool = True, queue: int = 0) -> None:
+        """Solve the lines of these steps in place, their labels brought in before; `queue` names the work space.
+
+        The energy changes are in `changes`, so that their sum does not depend on who solved which step.
+        """
         from treefield.kernels.lines import solve_lines, solve_lines_unpacked
 
         packed, rule, scratch = self._space(queue)
+        work = packed, self.lines, rule, scratch, check, self.changes
         if self._labels is not None:
-            return solve_lines(self._labels, flat, steps, packed, self.lines, rule, scratch, check)
-        costs = self._mrf.flat_unary, self._big, *self._weights
-        return solve_lines_unpacked(flat, steps, *costs, packed, self.lines, rule, scratch, check)
+            solve_lines(self._labels, flat, steps, *work)
+        else:
+            solve_lines_unpacked(flat, steps, self._mrf.flat_unary, self._big, *self._weights, *work)
 
     def update_sites(self, flat: np.ndarray, steps: np.ndarray) -> float:
         """One pass of ICM over the lines of these steps in place, their labels brought in before."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
@@ -53,30 +54,39 @@ class LineSet:
         self._axes = axes
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="treefield") if threads > 1 else None
+        self._fixed = [self._order(axis, None) for axis in axes]
+        self._parts = [np.array_split(np.arange(len(axis.plan.lines)), threads) for axis in axes]
 
     def sweep(self, x: np.ndarray, rng: np.random.Generator | None = None, check: bool = True) -> float:
         """Solve every tree once, in place on an int32 labelling; returns the energy change, which `check` keeps from
         being positive."""
         flat = x.reshape(-1)
-        change = 0.0
         random = rng if self.order == "random" else None
-        for axis in self._axes if random is None else [self._axes[i] for i in random.permutation(len(self._axes))]:
-            parts = np.array_split(np.arange(len(axis.plan.lines)), self._threads)
-            self._map(lambda steps, _: axis.enter(flat, steps), parts)  # noqa: B023
-            for queues in axis.plan.phases(random):
-                change += sum(self._map(lambda steps, queue: axis.solve(flat, steps, check, queue), queues))  # noqa: B023
-        return change
+        for i in range(len(self._axes)) if random is None else random.permutation(len(self._axes)):
+            axis = self._axes[i]
+            self._map(axis.enter, flat, self._parts[i])
+            for queues in self._fixed[i] if random is None else self._order(axis, random):
+                self._map(functools.partial(axis.solve, check=check), flat, queues)
+        return float(sum(axis.changes.sum() for axis in self._axes))
 
-    def _map(self, work: Callable[[np.ndarray, int], Any], parts: list[np.ndarray]) -> list[Any]:
-        """`work(steps, queue)` for every part, shared out among the threads; results in the order of the parts."""
-        if self._pool is None or len(parts) == 1:
-            return [work(steps, 0) for steps in parts]
-        futures = [self._pool.submit(work, steps, queue) for queue, steps in enumerate(parts)]
+    def _order(self, axis: AxisLines, rng: np.random.Generator | None) -> schedules.Phases:
+        """The schedule's phases, each with its queues; without threads all in one queue, in an order they allow."""
+        phases = axis.plan.phases(rng)
+        return phases if self._pool else [[np.concatenate([steps for queues in phases for steps in queues])]]
+
+    def _map(self, work: Callable[..., None], flat: np.ndarray, parts: list[np.ndarray]) -> None:
+        """`work(flat, steps, queue=number)` for every part, shared out among the threads."""
+        if self._pool is None:
+            for number, steps in enumerate(parts):
+                work(flat, steps, queue=number)
+            return
+        futures = [self._pool.submit(work, flat, steps, queue=number) for number, steps in enumerate(parts)]
         try:
             wait(futures)
         finally:  # an interrupt must not leave threads writing
             wait(futures)
-        return [future.result() for future in futures]
+        for future in futures:
+            future.result()
 
 
 class SiteSet:
