@@ -41,7 +41,7 @@ def table(title, columns, rows):
 
 
 def sweep_times(mrfs, sweeps=10, repeat=9, **options):
-    """For each model the median times of the first, any and the tenth sweep from a random start; and of copying its unary.
+    """The median times of the first, any and the tenth sweep from a random start, and of copying the unary, by model.
 
     The models take turns, so that what else the machine does meets them alike. In milliseconds.
     """

@@ -5,7 +5,8 @@ import numpy as np
 
 from treefield.kernels.jit import inlined, kernel
 from treefield.kernels.lanes import LANES, bits, cast, full, lane, load, store, where
-from treefield.kernels.lines import change_at, collect, edges_at, here_of, labels_at, slot, weight_at
+from treefield.kernels.lines import change_at, collect, edges_at, here_of, labels_at, weight_at
+from treefield.kernels.packing import slot
 from treefield.kernels.rules import label_count, pair, plus, prepare
 
 

@@ -1,23 +1,32 @@
 """The message rules: what each pairwise kind does to eight sites at once.
 
-A kind reaches a kernel as one of the named tuples below; Numba picks the code by its type. Every kind answers four
-questions, for edges of `weight` w and a cost V, with costs in flat arrays laid out [label][lane]:
+Numba picks the code by the type of the kind, one of `treefield.kernels.kinds`. Every kind answers four questions, for
+edges of `weight` w and a cost V, with costs in flat arrays laid out [label][lane]:
 
-- `absorb`: add w V(s, x) to the costs of a site whose neighbour is fixed at label x (Eq. 8 of the paper);
+- `plus`: add w V(s, x) to the cost of label s at a site whose neighbour is fixed at label x (Eq. 8 of the paper);
 - `message`: min over t of h[t] - low + w V(t, s), for every s (Eq. 5, less the constant `low` = min h);
 - `back`: the label t that attains it for one s (the lowest, among equals);
 - `pair`: w V(a, b), in float64.
 
 `own_first` says whether the site in question is the edge's first: tables are indexed [first, second]. `edge` numbers
-each lane's edge, for `EdgeTables`; the others ignore it. Fields ending in 64 are the same costs in float64, for `pair`.
+each lane's edge, for `EdgeTables`; the others ignore it.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 from numba.core import types
 
 from treefield.kernels.jit import inlined, overload_inlined
+from treefield.kernels.kinds import (
+    BinaryRule,
+    EdgeTablesRule,
+    EnvelopeRule,
+    LinearRule,
+    LinearWindowRule,
+    PottsRule,
+    SignedPottsRule,
+    TableRule,
+    WindowRule,
+)
 from treefield.kernels.lanes import (
     LANES,
     absolute,
@@ -32,91 +41,6 @@ from treefield.kernels.lanes import (
     store,
     where,
 )
-
-
-class PottsRule(NamedTuple):
-    """[a != b], weights of at least 0. A message costs O(L)."""
-
-    zero: np.ndarray
-
-
-class SignedPottsRule(NamedTuple):
-    """[a != b], weights of any sign: the least cost among the *other* labels matters. O(L)."""
-
-    zero: np.ndarray
-
-
-class LinearRule(NamedTuple):
-    """min(|v_a - v_b|, cutoff), positions v ascending, weights of at least 0: a distance transform, O(L).
-
-    `spacing` is the distance of neighbouring labels, 0 if they differ; `change` the least cost of two different labels.
-    """
-
-    values: np.ndarray
-    cutoff: np.ndarray
-    values64: np.ndarray
-    cutoff64: np.ndarray
-    spacing: np.ndarray
-    change: np.ndarray
-
-
-class LinearWindowRule(NamedTuple):
-    """The same for labels evenly spaced and a low cutoff: `costs` below it by the labels' distance. O(L x window)."""
-
-    values: np.ndarray
-    cutoff: np.ndarray
-    values64: np.ndarray
-    cutoff64: np.ndarray
-    spacing: np.ndarray
-    change: np.ndarray
-    costs: np.ndarray
-
-
-class WindowRule(NamedTuple):
-    """min((v_a - v_b)**2, cutoff), v evenly spaced, weights of at least 0: the same. O(L x window)."""
-
-    values: np.ndarray
-    cutoff: np.ndarray
-    values64: np.ndarray
-    cutoff64: np.ndarray
-    spacing: np.ndarray
-    change: np.ndarray
-    costs: np.ndarray
-
-
-class EnvelopeRule(NamedTuple):
-    """The same, v ascending, by the lower envelope of parabolas, one lane at a time. O(L). `hull` and `starts` are work
-    space."""
-
-    values: np.ndarray
-    cutoff: np.ndarray
-    values64: np.ndarray
-    cutoff64: np.ndarray
-    spacing: np.ndarray
-    change: np.ndarray
-    hull: np.ndarray
-    starts: np.ndarray
-
-
-class TableRule(NamedTuple):
-    """Any table, flat [first][second], any weights. O(L^2)."""
-
-    table: np.ndarray
-    table64: np.ndarray
-
-
-class BinaryRule(NamedTuple):
-    """A table of two labels: the compiler knows their number and unrolls every loop over them."""
-
-    table: np.ndarray
-    table64: np.ndarray
-
-
-class EdgeTablesRule(NamedTuple):
-    """A table per edge: [edge][first][second], flat, costs above `big` (forbidden ones) cut to it. O(L^2)."""
-
-    tables: np.ndarray
-    big: np.ndarray
 
 
 def label_count(kind, labels):

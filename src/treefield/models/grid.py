@@ -133,7 +133,7 @@ class GridMRF:
         """The message rule of the pairwise cost, for kernels; a new one each time, since it may hold work space."""
         dtype = self._dtype if dtype is None else np.dtype(dtype)
         if self._tables is not None:
-            from treefield.kernels.rules import EdgeTablesRule
+            from treefield.kernels.kinds import EdgeTablesRule
 
             return EdgeTablesRule(self._tables, np.array([min(self._big_table, np.finfo(dtype).max)], dtype))
         return self.pairwise.rule(self.labels, dtype, self._negative, self._big_table)

@@ -1,6 +1,6 @@
 """Pairwise costs: what two neighbouring labels cost together.
 
-Each class checks its parameters, gives its table, and picks the message rule of `treefield.kernels.rules` that is
+Each class checks its parameters, gives its table, and picks the message rule (`treefield.kernels.rules`) that is
 fastest for the signs of the weights. The cost of an edge is the class's own weight times the model's weight of that
 edge.
 """
@@ -42,7 +42,7 @@ class Pairwise:
     def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
         """The kernels' message rule, in the arithmetic of `dtype`; `negative` if some weight is, `big` stands in for
         forbidden costs."""
-        from treefield.kernels.rules import BinaryRule, TableRule
+        from treefield.kernels.kinds import BinaryRule, TableRule
 
         table = np.minimum(self.table(labels), big).reshape(-1)
         return (BinaryRule if labels == 2 else TableRule)(table.astype(dtype), table)
@@ -69,11 +69,11 @@ class Potts(Pairwise):
         return 1.0 - np.eye(labels)
 
     def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
-        from treefield.kernels.rules import PottsRule, SignedPottsRule
+        from treefield.kernels.kinds import PottsRule, SignedPottsRule
 
         if labels == 2:
             return super().rule(labels, dtype, negative, big)
-        return (SignedPottsRule if negative else PottsRule)(np.zeros(1, dtype))
+        return (SignedPottsRule if negative else PottsRule)()
 
 
 class _Truncated(Pairwise):
@@ -146,7 +146,7 @@ class TruncatedLinear(_Truncated):
     """
 
     def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
-        from treefield.kernels.rules import LinearRule, LinearWindowRule
+        from treefield.kernels.kinds import LinearRule, LinearWindowRule
 
         parameters = self._parameters(labels, dtype)
         if labels == 2 or negative or parameters is None:
@@ -175,7 +175,7 @@ class TruncatedQuadratic(_Truncated):
         return difference * difference
 
     def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
-        from treefield.kernels.rules import EnvelopeRule, WindowRule
+        from treefield.kernels.kinds import EnvelopeRule, WindowRule
 
         parameters = self._parameters(labels, dtype)
         if labels == 2 or negative or parameters is None:

@@ -37,7 +37,7 @@ def scan_line(mrf: Any, nu: float = 1.0, axis: int = -1) -> MAPResult:
     """
     from treefield.models.grid import GridMRF
     from treefield.trees import schedules
-    from treefield.trees.lines import AxisLines
+    from treefield.trees.lines import AxisLines, WorkSpace
     from treefield.trees.sets import LineSet
 
     nu = finite_scalar(nu, "nu")
@@ -50,7 +50,7 @@ def scan_line(mrf: Any, nu: float = 1.0, axis: int = -1) -> MAPResult:
     # min nu u + V is min u + V / nu; with nu = 0 only forbidden labels are left of the unary
     lines_of = mrf if nu > 0 else GridMRF(np.where(np.isinf(mrf.unary), np.inf, 0), mrf.pairwise, weights=mrf.weights)
     plan = schedules.alternating(mrf.shape, axis % len(mrf.shape))
-    lines = AxisLines(lines_of, plan, absorb=False, scale=1 / nu if nu > 0 else 1.0)
+    lines = AxisLines(lines_of, plan, WorkSpace(lines_of, [plan]), absorb=False, scale=1 / nu if nu > 0 else 1.0)
     x = np.zeros(mrf.shape, np.int32)
     LineSet([lines]).sweep(x, check=False)
     run = Run("scan_line", mrf, x, timer)

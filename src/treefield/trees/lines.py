@@ -10,8 +10,24 @@ from treefield.trees import schedules
 from treefield.trees.schedules import LANES
 
 
+class WorkSpace:
+    """Packed labels, and scratch per queue: shared by the axes of a grid, which are solved one after the other."""
+
+    def __init__(self, mrf: Any, plans: list[schedules.Schedule]) -> None:
+        self._mrf = mrf
+        size = max((len(plan.lines) * mrf.shape[plan.axis] for plan in plans), default=0) * LANES
+        self.labels = np.zeros(size, np.uint8 if mrf.labels <= 256 else np.int32)
+        self._scratch: dict[int, Any] = {}
+
+    def scratch(self, queue: int) -> Any:
+        """The scratch of one queue."""
+        if queue not in self._scratch:
+            self._scratch[queue] = _scratch(max(self._mrf.shape), self._mrf.labels, self._mrf.dtype)
+        return self._scratch[queue]
+
+
 class AxisLines:
-    """The lines along one axis: where they are, their costs and labels, and work space for every queue.
+    """The lines along one axis: where they are, and their costs.
 
     The costs are packed once, in the unary's own dtype (memory: one unary), and the labels at every sweep; or with
     ``packed=False`` a step's costs at a time (memory: length x labels x a few numbers per lane and queue). Without
@@ -19,7 +35,14 @@ class AxisLines:
     """
 
     def __init__(
-        self, mrf: Any, plan: schedules.Schedule, *, packed: bool = True, absorb: bool = True, scale: float = 1.0
+        self,
+        mrf: Any,
+        plan: schedules.Schedule,
+        space: WorkSpace,
+        *,
+        packed: bool = True,
+        absorb: bool = True,
+        scale: float = 1.0,
     ) -> None:
         from treefield.kernels.arrays import aligned
         from treefield.kernels.jit import loading
@@ -33,11 +56,9 @@ class AxisLines:
         self._big = _stand_in(mrf)
         self._slots = 1 if grid.uniform else self.lines.length
         self._packed = self._allocate(len(plan.lines)) if packed else None
-        self._labels = (
-            np.zeros(len(plan.lines) * LANES * self.lines.length, _label_dtype(mrf.labels)) if packed else None
-        )
+        self._space = space
         self.changes = np.zeros(len(plan.lines))
-        self._spaces: dict[int, tuple[Any, Any, Any]] = {}
+        self._queues: dict[int, tuple[Any, Any]] = {}
         steps = np.arange(len(plan.lines))
         with loading():
             self._pack(steps[:0])
@@ -47,10 +68,10 @@ class AxisLines:
 
     def enter(self, flat: np.ndarray, steps: np.ndarray, queue: int = 0) -> None:
         """Bring the labels of these steps' lines in."""
-        from treefield.kernels.lines import pack_labels
+        from treefield.kernels.packing import pack_labels
 
-        if self._labels is not None:
-            pack_labels(flat, self.lines, steps, self._labels)
+        if self._packed is not None:
+            pack_labels(flat, self.lines, steps, self._space.labels)
 
     def solve(self, flat: np.ndarray, steps: np.ndarray, check: bool = True, queue: int = 0) -> None:
         """Solve the lines of these steps in place, their labels brought in before; `queue` names the work space.
@@ -59,10 +80,9 @@ class AxisLines:
         """
         from treefield.kernels.lines import solve_lines, solve_lines_unpacked
 
-        packed, rule, scratch = self._space(queue)
-        work = packed, self.lines, rule, scratch, check, self.changes
-        if self._labels is not None:
-            solve_lines(self._labels, flat, steps, *work)
+        work = *self._costs(queue), self._space.scratch(queue), check, self.changes
+        if self._packed is not None:
+            solve_lines(self._space.labels, flat, steps, *work)
         else:
             solve_lines_unpacked(flat, steps, self._mrf.flat_unary, self._big, *self._weights, *work)
 
@@ -70,11 +90,10 @@ class AxisLines:
         """One pass of ICM over the lines of these steps in place, their labels brought in before."""
         from treefield.kernels.icm import icm_lines
 
-        packed, rule, scratch = self._space(0)
-        return icm_lines(self._labels, flat, steps, packed, self.lines, rule, scratch)
+        return icm_lines(self._space.labels, flat, steps, *self._costs(0), self._space.scratch(0))
 
     def _pack(self, steps: np.ndarray) -> None:
-        from treefield.kernels.lines import pack_unary, pack_weights
+        from treefield.kernels.packing import pack_unary, pack_weights
 
         if self._packed is not None:
             pack_unary(self._mrf.flat_unary, self.lines, steps, self._big, self._packed.unary)
@@ -82,26 +101,18 @@ class AxisLines:
 
     def _allocate(self, blocks: int) -> Any:
         from treefield.kernels.arrays import aligned
-        from treefield.kernels.lines import Packed
+        from treefield.kernels.packing import Packed
 
         unary = aligned(blocks * self.lines.length * self.lines.labels * LANES, self._mrf.unary.dtype)
         weights = aligned(blocks * self.lines.directions * self._slots * LANES, self._weights[0].dtype)
         return Packed(unary, weights, self._slots)
 
-    def _space(self, queue: int) -> tuple[Any, Any, Any]:
-        """The packed costs, the message rule and the work space of one queue."""
-        if queue not in self._spaces:
-            packed = self._allocate(1) if self._packed is None else self._packed
-            self._spaces[queue] = (
-                packed,
-                self._mrf.rule(),
-                _scratch(self.lines.length, self._mrf.labels, self._mrf.dtype),
-            )
-        return self._spaces[queue]
-
-
-def _label_dtype(labels: int) -> type:
-    return np.uint8 if labels <= 256 else np.int32
+    def _costs(self, queue: int) -> tuple[Any, Any, Any]:
+        """The packed costs, the lines and the message rule, as one queue sees them: a rule may hold work space."""
+        if queue not in self._queues:
+            self._queues[queue] = self._allocate(1) if self._packed is None else self._packed, self._mrf.rule()
+        packed, rule = self._queues[queue]
+        return packed, self.lines, rule
 
 
 def _stand_in(mrf: Any) -> np.generic:
@@ -126,7 +137,7 @@ def _scratch(length: int, labels: int, dtype: np.dtype) -> Any:
 
 def _locate(grid: Any, plan: schedules.Schedule, labels: int, absorb: bool, packed: bool) -> tuple[Any, np.ndarray]:
     """Where the lines of a schedule lie, and the axis of the edges in each direction."""
-    from treefield.kernels.lines import Lines
+    from treefield.kernels.packing import Lines
 
     shape, ndim, axis = tuple(int(n) for n in grid.shape), len(grid.shape), plan.axis
     length, stride = shape[axis], int(grid.strides[axis])

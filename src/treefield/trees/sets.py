@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from treefield.trees import schedules
-from treefield.trees.lines import AxisLines
+from treefield.trees.lines import AxisLines, WorkSpace
 from treefield.validation import choice, count, thread_count
 
 NAMES = ("bands", "rows-columns", "alternating", "combs", "sites")
@@ -42,7 +42,8 @@ def tree_set(mrf: Any, trees: Any, *, order: str, bands: int | None, memory: str
         plans = [schedules.bands(mrf.shape, axis, mrf.labels, bands) for axis in axes]
     else:
         plans = [getattr(schedules, trees.replace("-", "_"))(mrf.shape, axis) for axis in axes]
-    lines = [AxisLines(mrf, plan, packed=memory != "low") for plan in plans]
+    space = WorkSpace(mrf, plans if memory == "auto" else [])
+    lines = [AxisLines(mrf, plan, space, packed=memory == "auto") for plan in plans]
     return LineSet(lines, order=order, threads=1 if mrf.size * mrf.labels < _SERIAL_BELOW else threads)
 
 
@@ -95,7 +96,8 @@ class SiteSet:
     def __init__(self, mrf: Any) -> None:
         from treefield.kernels.jit import loading
 
-        self._rows = AxisLines(mrf, schedules.bands(mrf.shape, len(mrf.shape) - 1, mrf.labels))
+        plan = schedules.bands(mrf.shape, len(mrf.shape) - 1, mrf.labels)
+        self._rows = AxisLines(mrf, plan, WorkSpace(mrf, [plan]))
         self._steps = np.concatenate([steps for queues in self._rows.plan.phases(None) for steps in queues])
         with loading():
             self._rows.update_sites(np.zeros(1, np.int32), self._steps[:0])
