@@ -16,8 +16,8 @@ class SignedPottsRule(NamedTuple):
     """[a != b], weights of any sign: the least cost among the *other* labels matters. O(L)."""
 
 
-class LinearRule(NamedTuple):
-    """min(|v_a - v_b|, cutoff), positions v ascending, weights of at least 0: a distance transform, O(L).
+class Truncated(NamedTuple):
+    """What the truncated kinds share: labels at positions v, ascending; weights of at least 0.
 
     `spacing` is the distance of neighbouring labels, 0 if they differ; `change` the least cost of two different labels.
     """
@@ -30,40 +30,30 @@ class LinearRule(NamedTuple):
     change: np.ndarray
 
 
+class LinearRule(NamedTuple):
+    """min(|v_a - v_b|, cutoff): a distance transform, O(L)."""
+
+    truncated: Truncated
+
+
 class LinearWindowRule(NamedTuple):
     """The same for labels evenly spaced and a low cutoff: `costs` below it by the labels' distance. O(L x window)."""
 
-    values: np.ndarray
-    cutoff: np.ndarray
-    values64: np.ndarray
-    cutoff64: np.ndarray
-    spacing: np.ndarray
-    change: np.ndarray
+    truncated: Truncated
     costs: np.ndarray
 
 
 class WindowRule(NamedTuple):
-    """min((v_a - v_b)**2, cutoff), v evenly spaced, weights of at least 0: the same. O(L x window)."""
+    """min((v_a - v_b)**2, cutoff), labels evenly spaced: `costs` below the cutoff by their distance. O(L x window)."""
 
-    values: np.ndarray
-    cutoff: np.ndarray
-    values64: np.ndarray
-    cutoff64: np.ndarray
-    spacing: np.ndarray
-    change: np.ndarray
+    truncated: Truncated
     costs: np.ndarray
 
 
 class EnvelopeRule(NamedTuple):
-    """The same, v ascending, by the lower envelope of parabolas, one lane at a time. O(L). `hull` and `starts` are work
-    space."""
+    """The same by the lower envelope of parabolas, one lane at a time. O(L). `hull` and `starts` are work space."""
 
-    values: np.ndarray
-    cutoff: np.ndarray
-    values64: np.ndarray
-    cutoff64: np.ndarray
-    spacing: np.ndarray
-    change: np.ndarray
+    truncated: Truncated
     hull: np.ndarray
     starts: np.ndarray
 

@@ -82,7 +82,7 @@ def _label_count_overload(kind, labels):
 @overload_inlined(prepare)
 def _prepare_overload(kind, edge, own_first, x, labels):
     if _is(kind, LinearRule, LinearWindowRule, WindowRule, EnvelopeRule):
-        return lambda kind, edge, own_first, x, labels: gather(kind.values, 0, x)
+        return lambda kind, edge, own_first, x, labels: gather(kind.truncated.values, 0, x)
     if _is(kind, EdgeTablesRule):
 
         def edge_tables(kind, edge, own_first, x, labels):
@@ -104,14 +104,16 @@ def _plus_overload(kind, cost, weight, s, own_first, prepared, labels):
     if _is(kind, LinearRule, LinearWindowRule):
 
         def linear(kind, cost, weight, s, own_first, prepared, labels):
-            return cost + weight * minimum(absolute(full(kind.values[s]) - prepared), full(kind.cutoff[0]))
+            return cost + weight * minimum(
+                absolute(full(kind.truncated.values[s]) - prepared), full(kind.truncated.cutoff[0])
+            )
 
         return linear
     if _is(kind, WindowRule, EnvelopeRule):
 
         def quadratic(kind, cost, weight, s, own_first, prepared, labels):
-            d = full(kind.values[s]) - prepared
-            return cost + weight * minimum(d * d, full(kind.cutoff[0]))
+            d = full(kind.truncated.values[s]) - prepared
+            return cost + weight * minimum(d * d, full(kind.truncated.cutoff[0]))
 
         return quadratic
     if _is(kind, BinaryRule):
@@ -144,7 +146,7 @@ def _back_overload(kind, weight, edge, own_first, low, h, base, x, labels):
 
         def truncated(kind, weight, edge, own_first, low, h, base, x, labels):
             kept = gather(h, base, x * full(np.int32(LANES)) + lane_numbers()) - low
-            if bits(kept < weight * full(kind.change[0])) == (1 << LANES) - 1:
+            if bits(kept < weight * full(kind.truncated.change[0])) == (1 << LANES) - 1:
                 return x  # any other label costs more than that, and at least `low`
             return _cheapest(kind, weight, edge, own_first, h, base, x, labels)
 
@@ -211,8 +213,8 @@ def _message_overload(kind, weight, edge, own_first, low, h, base, out, labels):
     if _is(kind, LinearRule):
 
         def linear(kind, weight, edge, own_first, low, h, base, out, labels):
-            values, even = kind.values, kind.spacing[0]
-            cap = weight * full(kind.cutoff[0])
+            values, even = kind.truncated.values, kind.truncated.spacing[0]
+            cap = weight * full(kind.truncated.cutoff[0])
             rise = weight * full(even)
             value = minimum(load(h, base) - low, cap)
             store(out, 0, value)
@@ -231,7 +233,7 @@ def _message_overload(kind, weight, edge, own_first, low, h, base, out, labels):
     if _is(kind, LinearWindowRule, WindowRule):
 
         def window(kind, weight, edge, own_first, low, h, base, out, labels):
-            cap = weight * full(kind.cutoff[0])
+            cap = weight * full(kind.truncated.cutoff[0])
             for s in range(labels):
                 store(out, s * LANES, minimum(load(h, base + s * LANES) - low, cap))
             reach = len(kind.costs)
@@ -310,7 +312,7 @@ def _message_overload(kind, weight, edge, own_first, low, h, base, out, labels):
 def _lower_envelope(kind, weight, low, h, base, out, k):
     """Felzenszwalb & Huttenlocher's lower envelope of the parabolas h[t] + weight (v - v_t)^2, for one lane. Meeting
     points in float64."""
-    values, cutoff, hull, starts = kind.values, kind.cutoff[0], kind.hull, kind.starts
+    values, cutoff, hull, starts = kind.truncated.values, kind.truncated.cutoff[0], kind.hull, kind.starts
     labels = len(values)
     if weight <= 0:
         for s in range(labels):
@@ -352,15 +354,15 @@ def _pair_overload(kind, weight, edge, a, b, labels):
     if _is(kind, LinearRule, LinearWindowRule):
 
         def linear(kind, weight, edge, a, b, labels):
-            d = absolute(gather(kind.values64, 0, a) - gather(kind.values64, 0, b))
-            return weight * minimum(d, full(kind.cutoff64[0]))
+            d = absolute(gather(kind.truncated.values64, 0, a) - gather(kind.truncated.values64, 0, b))
+            return weight * minimum(d, full(kind.truncated.cutoff64[0]))
 
         return linear
     if _is(kind, WindowRule, EnvelopeRule):
 
         def quadratic(kind, weight, edge, a, b, labels):
-            d = gather(kind.values64, 0, a) - gather(kind.values64, 0, b)
-            return weight * minimum(d * d, full(kind.cutoff64[0]))
+            d = gather(kind.truncated.values64, 0, a) - gather(kind.truncated.values64, 0, b)
+            return weight * minimum(d * d, full(kind.truncated.cutoff64[0]))
 
         return quadratic
     if _is(kind, BinaryRule):

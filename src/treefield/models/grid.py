@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from treefield.kernels.kinds import EdgeTablesRule
 from treefield.models.pairwise import EdgeTables, Pairwise, as_pairwise, edge_shape
 from treefield.validation import labelling, real_array, smallest_dtype
 
@@ -133,8 +134,6 @@ class GridMRF:
         """The message rule of the pairwise cost, for kernels; a new one each time, since it may hold work space."""
         dtype = self._dtype if dtype is None else np.dtype(dtype)
         if self._tables is not None:
-            from treefield.kernels.kinds import EdgeTablesRule
-
             return EdgeTablesRule(self._tables, np.array([min(self._big_table, np.finfo(dtype).max)], dtype))
         return self.pairwise.rule(self.labels, dtype, self._negative, self._big_table)
 

@@ -8,26 +8,25 @@ edge.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from treefield.kernels.kinds import (
+    BinaryRule,
+    EnvelopeRule,
+    LinearRule,
+    LinearWindowRule,
+    PottsRule,
+    SignedPottsRule,
+    TableRule,
+    Truncated,
+    WindowRule,
+)
 from treefield.validation import finite_scalar, real_array, smallest_dtype
 
-_WIDEST_WINDOW = 80  # labels: beyond, the lower envelope beats the window
+_WIDEST_WINDOW = 400  # labels: beyond, the lower envelope beats the window
 _SHORT_WINDOW = 4  # labels to either side: up to here, the window beats the distance transform
-
-
-class _Parameters(NamedTuple):
-    """What the rules for truncated costs share: positions and a finite cutoff in both precisions, the spacing of the
-    labels (0 if uneven) and the least cost of a change."""
-
-    values: np.ndarray
-    cutoff: np.ndarray
-    values64: np.ndarray
-    cutoff64: np.ndarray
-    spacing: np.ndarray
-    change: np.ndarray
 
 
 class Pairwise:
@@ -42,8 +41,6 @@ class Pairwise:
     def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
         """The kernels' message rule, in the arithmetic of `dtype`; `negative` if some weight is, `big` stands in for
         forbidden costs."""
-        from treefield.kernels.kinds import BinaryRule, TableRule
-
         table = np.minimum(self.table(labels), big).reshape(-1)
         return (BinaryRule if labels == 2 else TableRule)(table.astype(dtype), table)
 
@@ -69,8 +66,6 @@ class Potts(Pairwise):
         return 1.0 - np.eye(labels)
 
     def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
-        from treefield.kernels.kinds import PottsRule, SignedPottsRule
-
         if labels == 2:
             return super().rule(labels, dtype, negative, big)
         return (SignedPottsRule if negative else PottsRule)()
@@ -114,7 +109,7 @@ class _Truncated(Pairwise):
         v = self._positions(labels)
         return np.minimum(self._distance(v[:, None] - v[None, :]), self.cutoff)
 
-    def _parameters(self, labels: int, dtype: np.dtype) -> _Parameters | None:
+    def _truncated(self, labels: int, dtype: np.dtype) -> Truncated | None:
         """For the rules; None if the positions do not ascend."""
         v = self._positions(labels)
         steps = np.diff(v)
@@ -124,12 +119,12 @@ class _Truncated(Pairwise):
         cutoff = np.array([min(self.cutoff, float(self._distance(v[-1] - v[0])))])
         spacing = np.array([steps[0] if even else 0.0], dtype)
         change = np.array([min(self.cutoff, float(self._distance(steps.min(initial=np.inf))))], dtype)
-        return _Parameters(v.astype(dtype), cutoff.astype(dtype), v, cutoff, spacing, change)
+        return Truncated(v.astype(dtype), cutoff.astype(dtype), v, cutoff, spacing, change)
 
-    def _window(self, parameters: _Parameters) -> np.ndarray:
+    def _window(self, truncated: Truncated) -> np.ndarray:
         """The costs below the cutoff, by the distance of evenly spaced labels."""
-        costs = self._distance(parameters.values64 - parameters.values64[0])
-        return costs[costs < self.cutoff].astype(parameters.values.dtype)
+        costs = self._distance(truncated.values64 - truncated.values64[0])
+        return costs[costs < self.cutoff].astype(truncated.values.dtype)
 
 
 class TruncatedLinear(_Truncated):
@@ -146,15 +141,13 @@ class TruncatedLinear(_Truncated):
     """
 
     def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
-        from treefield.kernels.kinds import LinearRule, LinearWindowRule
-
-        parameters = self._parameters(labels, dtype)
-        if labels == 2 or negative or parameters is None:
+        truncated = self._truncated(labels, dtype)
+        if labels == 2 or negative or truncated is None:
             return super().rule(labels, dtype, negative, big)
-        costs = self._window(parameters)
-        if parameters.spacing > 0 and len(costs) <= _SHORT_WINDOW:
-            return LinearWindowRule(*parameters, costs)
-        return LinearRule(*parameters)
+        costs = self._window(truncated)
+        if truncated.spacing > 0 and len(costs) <= _SHORT_WINDOW:
+            return LinearWindowRule(truncated, costs)
+        return LinearRule(truncated)
 
 
 class TruncatedQuadratic(_Truncated):
@@ -175,15 +168,13 @@ class TruncatedQuadratic(_Truncated):
         return difference * difference
 
     def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
-        from treefield.kernels.kinds import EnvelopeRule, WindowRule
-
-        parameters = self._parameters(labels, dtype)
-        if labels == 2 or negative or parameters is None:
+        truncated = self._truncated(labels, dtype)
+        if labels == 2 or negative or truncated is None:
             return super().rule(labels, dtype, negative, big)
-        costs = self._window(parameters)
-        if parameters.spacing == 0 or 2 * len(costs) > _WIDEST_WINDOW:
-            return EnvelopeRule(*parameters, np.empty(labels, np.int64), np.empty(labels + 1))
-        return WindowRule(*parameters, costs)
+        costs = self._window(truncated)
+        if truncated.spacing == 0 or 2 * len(costs) > _WIDEST_WINDOW:
+            return EnvelopeRule(truncated, np.empty(labels, np.int64), np.empty(labels + 1))
+        return WindowRule(truncated, costs)
 
 
 class Table(Pairwise):

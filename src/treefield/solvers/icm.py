@@ -6,9 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from treefield.results import MAPResult
-from treefield.solvers.run import Run, Timer, checked_limits, descend
-from treefield.solvers.start import starting_labelling
-from treefield.validation import generator
+from treefield.solvers.run import begin, descend
 
 
 def icm(
@@ -43,9 +41,5 @@ def icm(
     >>> tf.icm(mrf, rng=0).fun >= tf.t_icm(mrf, rng=0).fun
     True
     """
-    limits = checked_limits(maxiter, time_limit, callback)
-    rng = generator(rng)
-    timer = Timer()
-    x = starting_labelling(mrf, x0, rng)
-    tree_set = mrf.tree_set("sites")
-    return descend(Run("icm", mrf, x, timer, **limits), tree_set, rng, "site")
+    run, rng = begin("icm", mrf, x0, rng, maxiter, time_limit, callback)
+    return descend(run, mrf.tree_set("sites"), rng, "site")

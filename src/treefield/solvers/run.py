@@ -11,7 +11,8 @@ import numpy as np
 
 from treefield.kernels.jit import compile_seconds
 from treefield.results import TRACE, MAPResult, relative_gap
-from treefield.validation import count
+from treefield.solvers.start import starting_labelling
+from treefield.validation import count, generator
 
 CONVERGED, MAXITER, TIME_LIMIT, CALLBACK, INTERRUPTED, FORBIDDEN = range(6)
 
@@ -125,6 +126,14 @@ def _energy(mrf: Any, x: np.ndarray) -> float:
     """`mrf.energy` of a labelling known to be valid, without a copy of it."""
     finite, forbidden = mrf.energy_parts(x)
     return math.inf if forbidden else finite
+
+
+def begin(method: str, mrf: Any, x0: Any, rng: Any, maxiter: Any, time_limit: Any, callback: Any) -> tuple[Run, Any]:
+    """A run from the start that `x0` names, and the generator, their arguments checked."""
+    limits = checked_limits(maxiter, time_limit, callback)
+    rng = generator(rng)
+    timer = Timer()
+    return Run(method, mrf, starting_labelling(mrf, x0, rng), timer, **limits), rng
 
 
 def descend(run: Run, tree_set: Any, rng: np.random.Generator, what: str) -> MAPResult:

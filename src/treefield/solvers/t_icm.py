@@ -6,9 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from treefield.results import MAPResult
-from treefield.solvers.run import Run, Timer, checked_limits, descend
-from treefield.solvers.start import starting_labelling
-from treefield.validation import generator
+from treefield.solvers.run import begin, descend
 
 
 def t_icm(
@@ -71,9 +69,6 @@ def t_icm(
     >>> res.x[5]
     array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1], dtype=int32)
     """
-    limits = checked_limits(maxiter, time_limit, callback)
-    rng = generator(rng)
-    timer = Timer()
-    x = starting_labelling(mrf, x0, rng)
+    run, rng = begin("t_icm", mrf, x0, rng, maxiter, time_limit, callback)
     tree_set = mrf.tree_set(trees, order=order, bands=bands, memory=memory, threads=threads)
-    return descend(Run("t_icm", mrf, x, timer, **limits), tree_set, rng, "tree")
+    return descend(run, tree_set, rng, "tree")
