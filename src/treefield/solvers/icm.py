@@ -42,4 +42,4 @@ def icm(
     True
     """
     run, rng = begin("icm", mrf, x0, rng, maxiter, time_limit, callback)
-    return descend(run, mrf.tree_set("sites"), rng, "site")
+    return descend(run, lambda: mrf.tree_set("sites"), rng, "site")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from treefield.kernels.jit import compile_seconds
+from treefield.kernels.jit import compile_seconds, loading
 from treefield.results import TRACE, MAPResult, relative_gap
 from treefield.solvers.start import starting_labelling
 from treefield.validation import count, generator
@@ -94,12 +94,10 @@ class Run:
         labelling = self.x if x is None else x
         fun = _energy(self.mrf, labelling)
         status, message = self._status, self._message or "running"
-        if math.isinf(fun) and status != INTERRUPTED:
+        if math.isinf(fun):
             forbidden = self.mrf.energy_parts(labelling)[1]
-            status, message = (
-                FORBIDDEN,
-                f"{message}; the labelling has infinite energy: it holds {forbidden} forbidden costs",
-            )
+            message += f"; the labelling has infinite energy: it holds {forbidden} forbidden costs"
+            status = status if status == INTERRUPTED else FORBIDDEN
         rows = np.array(self._rows)
         trace = np.empty(len(rows), TRACE)
         trace["iteration"], trace["seconds"], trace["energy"] = rows.T
@@ -132,15 +130,18 @@ def begin(method: str, mrf: Any, x0: Any, rng: Any, maxiter: Any, time_limit: An
     """A run from the start that `x0` names, and the generator, their arguments checked."""
     limits = checked_limits(maxiter, time_limit, callback)
     rng = generator(rng)
+    with loading():
+        mrf.energy_parts(np.zeros(0, np.int32))
     timer = Timer()
     return Run(method, mrf, starting_labelling(mrf, x0, rng), timer, **limits), rng
 
 
-def descend(run: Run, tree_set: Any, rng: np.random.Generator, what: str) -> MAPResult:
-    """Sweep until no tree (`what`) lowers the energy any more, or a limit is reached."""
+def descend(run: Run, prepare: Callable[[], Any], rng: np.random.Generator, what: str) -> MAPResult:
+    """Prepare a tree set and sweep it until no tree (`what`) lowers the energy any more, or a limit is reached."""
     with run:
+        trees = prepare()
         while run.goes_on():
-            change = tree_set.sweep(run.x, rng)
+            change = trees.sweep(run.x, rng)
             run.record(change)
             if change == 0:
                 run.stop(CONVERGED, f"converged: no {what} lowers the energy any more")

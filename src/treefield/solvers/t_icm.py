@@ -70,5 +70,8 @@ def t_icm(
     array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1], dtype=int32)
     """
     run, rng = begin("t_icm", mrf, x0, rng, maxiter, time_limit, callback)
-    tree_set = mrf.tree_set(trees, order=order, bands=bands, memory=memory, threads=threads)
-    return descend(run, tree_set, rng, "tree")
+
+    def prepare() -> Any:
+        return mrf.tree_set(trees, order=order, bands=bands, memory=memory, threads=threads)
+
+    return descend(run, prepare, rng, "tree")

@@ -26,6 +26,9 @@ def tree_set(mrf: Any, trees: Any, *, order: str, bands: int | None, memory: str
         count(bands, "bands", 1)
         if not isinstance(trees, str) or trees != "bands":
             raise ValueError(f'bands={bands} goes with trees="bands", got trees={trees!r}')
+    lines = isinstance(trees, str) and trees in ("bands", "rows-columns", "alternating")
+    if memory == "low" and not lines:
+        raise ValueError(f'memory="low" goes with trees="bands", "rows-columns" or "alternating", got trees={trees!r}')
     if not isinstance(trees, str):
         from treefield.trees.forests import ForestSet, checked_sites
 
@@ -36,6 +39,8 @@ def tree_set(mrf: Any, trees: Any, *, order: str, bands: int | None, memory: str
 
         return ForestSet(mrf, combs(mrf.shape), order=order)
     if trees == "sites":
+        if order == "random":
+            raise ValueError('order="random" does not go with trees="sites", which are updated in raster order')
         return SiteSet(mrf)
     axes = range(len(mrf.shape) - 1, -1, -1)  # rows first, as in the paper
     if trees == "bands":
@@ -43,8 +48,8 @@ def tree_set(mrf: Any, trees: Any, *, order: str, bands: int | None, memory: str
     else:
         plans = [getattr(schedules, trees.replace("-", "_"))(mrf.shape, axis) for axis in axes]
     space = WorkSpace(mrf, plans if memory == "auto" else [])
-    lines = [AxisLines(mrf, plan, space, packed=memory == "auto") for plan in plans]
-    return LineSet(lines, order=order, threads=1 if mrf.size * mrf.labels < _SERIAL_BELOW else threads)
+    axis_lines = [AxisLines(mrf, plan, space, packed=memory == "auto") for plan in plans]
+    return LineSet(axis_lines, order=order, threads=1 if mrf.size * mrf.labels < _SERIAL_BELOW else threads)
 
 
 class LineSet:
