@@ -96,10 +96,10 @@ def threads():
     sets = {number: mrf.tree_set(threads=number) for number in (1, 2)}
     x = rng.integers(16, size=mrf.shape, dtype=np.int32)
     times = {1: [], 2: []}
-    for _ in range(8):
+    for _ in range(15):
         for number, trees in sets.items():
             y = x.copy()
-            times[number] += [milliseconds(lambda trees=trees, y=y: trees.sweep(y), 1) for _ in range(4)]
+            times[number] += [milliseconds(lambda trees=trees, y=y: trees.sweep(y), 1) for _ in range(10)]
     one, two = (float(np.median(times[number])) for number in (1, 2))
     table(
         "Threads, 1000x1000x16 Potts float32",

@@ -24,17 +24,17 @@ ALL_KINDS = (
     "edge-tables",
     "function",
 )
-# Each pair of kind and dtype is compiled by itself: every kind with both arithmetics, every dtype with some kinds.
+# Each pair of kind and dtype is compiled by itself, some in both arithmetics: few pairs, but each kind and each dtype.
 KIND_DTYPES = {
-    "potts": ("float32", "float64", "uint8", "uint16"),
-    "potts-signed": ("float32", "float64"),
-    "linear": ("float32", "uint8"),
-    "linear-signed": ("float32",),
-    "quadratic": ("float64", "uint16"),
-    "quadratic-signed": ("float64",),
-    "table": ("float32", "float64"),
-    "edge-tables": ("float32", "float64"),
-    "function": ("float32", "float64"),
+    "potts": ("float32", "uint8"),
+    "potts-signed": ("float64",),
+    "linear": ("float32",),
+    "linear-signed": ("float64",),
+    "quadratic": ("float64",),
+    "quadratic-signed": ("uint16", "float64"),
+    "table": ("float64",),
+    "edge-tables": ("float64",),
+    "function": ("float64",),
 }
 KEPT_DTYPES = ("float32", "float64", "uint8", "uint16")
 CONVERTED_DTYPES = ("int32", "int64", "bool", "float16")

@@ -29,8 +29,9 @@ def cases(shapes=SHAPES, label_numbers=(1, 2, 3, 5), kinds=ALL_KINDS):
 
 
 @pytest.mark.parametrize("trees", SCHEDULES)
-def test_a_sweep_gives_the_labels_of_the_naive_one(trees):
-    for case in cases():
+@pytest.mark.parametrize("kind", ALL_KINDS)
+def test_a_sweep_gives_the_labels_of_the_naive_one(kind, trees):
+    for case in cases(kinds=[kind]):
         mrf, x = case.mrf(), start(case)
         for _ in range(2):
             expected = naive.sweep(case.unary, case.tables, x, SCHEDULES[trees](mrf.shape))
@@ -59,9 +60,9 @@ def test_an_icm_sweep_gives_the_labels_of_the_naive_one():
         assert found.fun == naive.energy(case.unary, case.tables, expected)
 
 
-@pytest.mark.parametrize("kind", ALL_KINDS)
+@pytest.mark.parametrize("kind", ["potts", "potts-signed", "linear", "quadratic", "table", "edge-tables"])
 def test_many_labels_agree_with_the_naive_sweep(kind):
-    case = random_case(5, kind, (6, 20), 37, KIND_DTYPES[kind][0])
+    case = random_case(5, kind, (6, 20), 37, "float32")
     x = start(case)
     expected = naive.sweep(case.unary, case.tables, x, naive.bands((6, 20), 8))
     np.testing.assert_array_equal(tf.t_icm(case.mrf(), x, maxiter=1).x, expected)

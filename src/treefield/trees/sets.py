@@ -59,7 +59,7 @@ class LineSet:
         self.order = order
         self._axes = axes
         self._threads = threads
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="treefield") if threads > 1 else None
+        self._pool = ThreadPoolExecutor(threads - 1, thread_name_prefix="treefield") if threads > 1 else None
         self._fixed = [self._order(axis, None) for axis in axes]
         self._parts = [np.array_split(np.arange(len(axis.plan.lines)), threads) for axis in axes]
 
@@ -81,14 +81,15 @@ class LineSet:
         return phases if self._pool else [[np.concatenate([steps for queues in phases for steps in queues])]]
 
     def _map(self, work: Callable[..., None], flat: np.ndarray, parts: list[np.ndarray]) -> None:
-        """`work(flat, steps, queue=number)` for every part, shared out among the threads."""
-        if self._pool is None:
-            for number, steps in enumerate(parts):
-                work(flat, steps, queue=number)
-            return
-        futures = [self._pool.submit(work, flat, steps, queue=number) for number, steps in enumerate(parts)]
+        """`work(flat, steps, queue=number)` for every part, shared out among this thread and those of the pool."""
+
+        def share(first: int) -> None:
+            for number in range(first, len(parts), self._threads):
+                work(flat, parts[number], queue=number)
+
+        futures = [self._pool.submit(share, first) for first in range(1, self._threads)] if self._pool else []
         try:
-            wait(futures)
+            share(0)
         finally:  # an interrupt must not leave threads writing
             wait(futures)
         for future in futures:
