@@ -45,22 +45,37 @@ def smallest_dtype(array: np.ndarray, name: str) -> np.dtype:
     return np.dtype(np.float32 if largest <= 2**24 else np.float64)
 
 
-def finite_scalar(value: Any, name: str) -> float:
-    """`value` as a finite float, or an error."""
-    if isinstance(value, bool) or (not isinstance(value, numbers.Real | np.generic) and np.ndim(value) != 0):
-        raise TypeError(f"{name} must be a number, got {value!r}")
+def real_scalar(value: Any, name: str, *, infinite: bool = False) -> float:
+    """`value` as a float, finite unless `infinite`, or an error."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole and (isinstance(value, list | tuple) or np.ndim(value) or np.asarray(value).dtype.kind not in "uif"):
+        raise TypeError(f"{name} must be a number, got {_shown(value)}")
     try:
         number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number, got {value!r}") from None
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be finite, got {number}")
+    except OverflowError:
+        raise ValueError(f"{name} must be finite, but {_shown(value)} is beyond what a float holds") from None
+    if math.isnan(number) or (math.isinf(number) and not infinite):
+        raise ValueError(f"{name} must be {'a number' if infinite else 'finite'}, got {number}".replace("nan", "NaN"))
     return number
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def model(mrf: Any) -> None:
+    """Refuse what is no model."""
+    if isinstance(mrf, type) or not hasattr(mrf, "energy_parts"):
+        raise TypeError(f"mrf must be a model such as GridMRF(unary, pairwise), got {type(mrf).__name__}")
 
 
 def labelling(x: Any, shape: tuple[int, ...], labels: int, name: str = "x") -> np.ndarray:
     """`x` as a new int32 array of the grid's shape with labels in 0..labels-1, or an error."""
-    array = np.asarray(x)
+    try:
+        array = np.asarray(x)
+    except ValueError as error:
+        raise TypeError(f"{name} must be an array of integer labels, but its rows differ in length: {error}") from None
     if array.dtype.kind not in "bui":
         raise TypeError(
             f"{name} must be an array of integer labels, got dtype {array.dtype}; convert it with .astype(int)"
@@ -70,6 +85,18 @@ def labelling(x: Any, shape: tuple[int, ...], labels: int, name: str = "x") -> n
     if array.size and (array.min() < 0 or array.max() >= labels):
         raise ValueError(f"{name} holds labels from {array.min()} to {array.max()}, expected 0 to {labels - 1}")
     return np.array(array, dtype=np.int32, order="C")
+
+
+def in_place(x: Any, mrf: Any) -> np.ndarray:
+    """A flat view of a labelling that a kernel may write to, or an error."""
+    usable = isinstance(x, np.ndarray) and x.dtype == np.int32 and x.flags.c_contiguous and x.flags.writeable
+    if not usable or x.shape != mrf.shape:
+        came = f"{x.dtype} array of shape {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
+        raise ValueError(f"x must be a writable, C-contiguous int32 array of shape {mrf.shape}, got {came}")
+    flat = x.reshape(-1)
+    if flat.view(np.uint32).max() >= mrf.labels:
+        raise ValueError(f"x holds labels from {flat.min()} to {flat.max()}, expected 0 to {mrf.labels - 1}")
+    return flat
 
 
 def choice(value: Any, name: str, allowed: tuple[str, ...]) -> str:

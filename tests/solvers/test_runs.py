@@ -83,6 +83,45 @@ def test_one_sweep_of_trees_beats_icm_run_to_the_end(mrf, trees):
     assert tf.t_icm(mrf, x0, trees=trees, maxiter=1).fun < tf.icm(mrf, x0).fun
 
 
+@pytest.mark.parametrize(("shape", "bands"), [((41, 41), 20), ((1080, 3), None), ((1, 800), None)])
+def test_bands_that_are_not_all_filled(shape, bands):
+    mrf = tf.GridMRF(np.random.default_rng(0).random((*shape, 2), dtype=np.float32), tf.Potts(0.5))
+    x = np.zeros(shape, np.int32)
+    change = mrf.tree_set(bands=bands).sweep(x)
+    assert mrf.energy(x) == pytest.approx(mrf.energy(np.zeros(shape, int)) + change)
+    assert "converged" in tf.t_icm(mrf, rng=0, bands=bands, maxiter=100).message
+
+
+@pytest.mark.parametrize("trees", ["bands", "alternating", "combs"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_does_not_go_round_in_circles_between_equal_energies(trees, seed):
+    rng = np.random.default_rng(seed)
+    mrf = tf.GridMRF(rng.integers(1, 8, (40, 40, 3)) / 10, tf.TruncatedLinear(0.1, 2))
+    assert "converged" in tf.t_icm(mrf, rng=seed, trees=trees, maxiter=100).message
+
+
+def test_tree_bp_is_exact_for_costs_and_positions_far_from_zero():
+    rng = np.random.default_rng(0)
+    unary = rng.integers(0, 9, (1, 9, 4)).astype(np.uint8)
+    for far, near in (
+        (tf.TruncatedLinear(1, np.inf, values=2e9 + np.arange(4)), tf.TruncatedLinear(1, np.inf)),
+        (tf.Table(1e7 + np.eye(4)), tf.Table(np.eye(4))),
+    ):
+        best = tf.GridMRF(unary, near).energy(tf.tree_bp(tf.GridMRF(unary, near)).x)
+        assert tf.GridMRF(unary, near).energy(tf.tree_bp(tf.GridMRF(unary, far)).x) == best
+        for solve in (tf.t_icm, tf.scan_line):
+            assert tf.GridMRF(unary, near).energy(solve(tf.GridMRF(unary, far)).x) == best
+
+
+def test_the_callback_has_the_last_word(mrf):
+    def stop(intermediate_result):
+        if intermediate_result.nit == converged:
+            raise StopIteration
+
+    converged = tf.t_icm(mrf, rng=0).nit
+    assert tf.t_icm(mrf, rng=0, callback=stop).status == 3
+
+
 def test_scan_line_runs_along_the_given_axis():
     rng = np.random.default_rng(0)
     mrf = tf.GridMRF(rng.random((6, 7, 3)), tf.Potts(0.5))

@@ -7,7 +7,7 @@ import naive
 from treefield.trees import schedules
 from treefield.trees.forests import combs
 
-SHAPES = [(1, 1), (1, 7), (7, 1), (5, 6), (16, 17), (40, 33), (100, 70), (3, 4, 5), (1, 9, 2), (20, 3, 30)]
+SHAPES = [(41, 41), (1, 1), (1, 7), (7, 1), (5, 6), (16, 17), (40, 33), (100, 70), (3, 4, 5), (1, 9, 2), (20, 3, 30)]
 
 
 def plans(shape):
@@ -36,6 +36,7 @@ def test_every_line_is_solved_once_and_lines_that_run_together_do_not_touch(shap
         assert sorted(solved[solved >= 0]) == list(range(np.prod(schedules.cross_shape(shape, plan.axis))))
         for step in steps:
             lines = plan.lines[step]
+            assert lines[0] >= 0, "no step is empty"
             assert np.all(np.diff((lines >= 0).astype(int)) <= 0), "lanes in use come first"
             together = coordinates(shape, plan.axis, lines[lines >= 0])
             assert len(together) == 0 or not touch(together, together)

@@ -41,10 +41,13 @@ class _CompileClock(event.Listener):
     """Counts the time spent compiling or loading kernels; says so once if it takes long."""
 
     def __init__(self):
-        self.seconds = 0.0
         self.noticed = False
-        self._depth = threading.local()
+        self._thread = threading.local()
         self._lock = threading.Lock()
+
+    @property
+    def seconds(self):
+        return getattr(self._thread, "seconds", 0.0)
 
     def on_start(self, event):
         if _is_ours(event):
@@ -55,7 +58,7 @@ class _CompileClock(event.Listener):
             self.leave()
 
     def enter(self, notice=False):
-        local = self._depth
+        local = self._thread
         local.depth = getattr(local, "depth", 0) + 1
         if local.depth == 1:
             local.start = time.perf_counter()
@@ -65,14 +68,13 @@ class _CompileClock(event.Listener):
             local.timer.start()
 
     def leave(self):
-        local = self._depth
+        local = self._thread
         local.depth -= 1
         if local.depth == 0:
             if getattr(local, "timer", None) is not None:
                 local.timer.cancel()
                 local.timer = None
-            with self._lock:
-                self.seconds += time.perf_counter() - local.start
+            local.seconds = self.seconds + time.perf_counter() - local.start
 
     def _say(self):
         with self._lock:
@@ -91,7 +93,7 @@ event.register("numba:compile", _clock)
 
 
 def compile_seconds() -> float:
-    """Seconds this process has spent compiling and loading kernels."""
+    """Seconds this thread has spent compiling and loading kernels."""
     return _clock.seconds
 
 

@@ -12,6 +12,7 @@ from treefield.models.pairwise import EdgeTables, Pairwise, as_pairwise, edge_sh
 from treefield.validation import labelling, real_array, smallest_dtype
 
 _EXACT_IN_FLOAT32 = 2.0**24
+_LARGEST = 1e307  # what all costs may add up to, so that nothing overflows
 
 
 class GridMRF:
@@ -112,6 +113,12 @@ class GridMRF:
 
         return tree_set(self, trees, order=order, bands=bands, memory=memory, threads=threads)
 
+    def check_tree_set(self, trees: Any, **options: Any) -> None:
+        """Refuse what `tree_set` would, without any work."""
+        from treefield.trees.sets import check_options
+
+        check_options(self, trees, **options)
+
     # What the tree sets and kernels need to know.
 
     @property
@@ -179,19 +186,29 @@ class GridMRF:
                 "a negative weight times a forbidden (+inf) pairwise cost would be -inf; make the weights at least 0"
             )
         largest = float(np.abs(weights).max()) if weights.size else 0.0
+        # a shared table is used up to a constant, tables per edge as they are
+        spread = table_high - table_low if self._tables is None else max(abs(table_low), abs(table_high))
         steepest = largest * max(abs(table_low), abs(table_high))
+        total = self.size * (max(abs(low), abs(high)) + len(self.shape) * steepest)
+        if not total < _LARGEST:
+            raise ValueError(f"costs are too large: over {self.size} sites they may add up to {total:g}; scale them")
         narrow = weights if self._uniform else weights.astype(np.float32)  # half the memory, where that is exact
-        small = max(abs(low), abs(high), steepest) <= _EXACT_IN_FLOAT32
+        small = max(abs(low), abs(high), largest * spread) <= _EXACT_IN_FLOAT32
         exact = self.unary.dtype != np.float64 and small and np.array_equal(narrow, weights)
         self._dtype = np.dtype(np.float32 if exact and not (forbidden or forbidden_pairs) else np.float64)
         self._edge_weights = narrow if self._dtype == np.float32 else weights
         self._big = self._big_table = math.inf
         if forbidden or forbidden_pairs:
-            reach = self.size * ((high - low) + len(self.shape) * largest * (table_high - table_low))
-            reach = max(reach, abs(low), abs(high), steepest, 1.0)
-            self._big = 2.0 ** math.ceil(math.log2(4 * reach))
-            least = weights[weights > 0].min() if forbidden_pairs and np.any(weights > 0) else 1.0
-            self._big_table = self._big * max(1.0, 2.0 ** math.ceil(-math.log2(least)))
+            self._big = 2.0 ** math.ceil(math.log2(max(total, 1.0)) + 2)
+            if self.unary.dtype == np.float32 and self._big > float(np.finfo(np.float32).max):
+                self.unary = self.unary.astype(np.float64)
+        if forbidden_pairs:
+            least = float(weights[weights > 0].min()) if np.any(weights > 0) else 1.0
+            if not 8 * self._big < least * _LARGEST:
+                raise ValueError(
+                    f"a weight of {least:g} is too small beside a forbidden (+inf) pair; use 0 for no edge"
+                )
+            self._big_table = 2 * self._big * max(1.0, 2.0 ** math.ceil(-math.log2(least)))
 
 
 def _check_unary(unary: Any) -> np.ndarray:
@@ -216,7 +233,7 @@ def _check_weights(weights: Any, shape: tuple[int, ...]) -> list[Any] | None:
         return None
     example = ", ".join(str(edge_shape(shape, axis)) for axis in range(len(shape)))
     wanted = f"one number or array per axis is needed, of shapes {example}"
-    if not hasattr(weights, "__len__") or isinstance(weights, str):
+    if not isinstance(weights, list | tuple) and not (isinstance(weights, np.ndarray) and weights.ndim):
         raise TypeError(f"weights is {weights!r}, but {wanted}")
     if len(weights) != len(shape):
         raise ValueError(f"weights has {len(weights)} entries, but {wanted}")

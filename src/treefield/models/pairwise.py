@@ -23,7 +23,7 @@ from treefield.kernels.kinds import (
     Truncated,
     WindowRule,
 )
-from treefield.validation import finite_scalar, real_array, smallest_dtype
+from treefield.validation import real_array, real_scalar, smallest_dtype
 
 _WIDEST_WINDOW = 400  # labels: beyond, the lower envelope beats the window
 _SHORT_WINDOW = 4  # labels to either side: up to here, the window beats the distance transform
@@ -42,7 +42,8 @@ class Pairwise:
         """The kernels' message rule, in the arithmetic of `dtype`; `negative` if some weight is, `big` stands in for
         forbidden costs."""
         table = np.minimum(self.table(labels), big).reshape(-1)
-        return (BinaryRule if labels == 2 else TableRule)(table.astype(dtype), table)
+        # a constant does not change which labels are best: messages need only the differences
+        return (BinaryRule if labels == 2 else TableRule)((table - table.min()).astype(dtype), table)
 
 
 class Potts(Pairwise):
@@ -57,7 +58,7 @@ class Potts(Pairwise):
     """
 
     def __init__(self, weight: float) -> None:
-        self.weight = finite_scalar(weight, "weight")
+        self.weight = real_scalar(weight, "weight")
 
     def __repr__(self) -> str:
         return f"Potts({self.weight:g})"
@@ -75,12 +76,9 @@ class _Truncated(Pairwise):
     """weight * min(distance(v_a, v_b), cutoff) for labels at positions v."""
 
     def __init__(self, weight: float, cutoff: float, values: Any = None) -> None:
-        self.weight = finite_scalar(weight, "weight")
-        try:
-            self.cutoff = float(cutoff)
-        except (TypeError, ValueError):
-            raise TypeError(f"cutoff must be a number, got {cutoff!r}") from None
-        if not self.cutoff >= 0:
+        self.weight = real_scalar(weight, "weight")
+        self.cutoff = real_scalar(cutoff, "cutoff", infinite=True)
+        if self.cutoff < 0:
             raise ValueError(f"cutoff must be at least 0 (inf for none), got {self.cutoff:g}")
         self.values = None
         if values is not None:
@@ -107,7 +105,11 @@ class _Truncated(Pairwise):
 
     def table(self, labels: int) -> np.ndarray:
         v = self._positions(labels)
-        return np.minimum(self._distance(v[:, None] - v[None, :]), self.cutoff)
+        with np.errstate(over="ignore"):
+            table = np.minimum(self._distance(v[:, None] - v[None, :]), self.cutoff)
+        if not np.isfinite(table).all():
+            raise ValueError(f"values from {v.min():g} to {v.max():g} are too far apart: their distance overflows")
+        return table
 
     def _truncated(self, labels: int, dtype: np.dtype) -> Truncated | None:
         """For the rules; None if the positions do not ascend."""
@@ -119,7 +121,7 @@ class _Truncated(Pairwise):
         cutoff = np.array([min(self.cutoff, float(self._distance(v[-1] - v[0])))])
         spacing = np.array([steps[0] if even else 0.0], dtype)
         change = np.array([min(self.cutoff, float(self._distance(steps.min(initial=np.inf))))], dtype)
-        return Truncated(v.astype(dtype), cutoff.astype(dtype), v, cutoff, spacing, change)
+        return Truncated((v - v[0]).astype(dtype), cutoff.astype(dtype), v, cutoff, spacing, change)
 
     def _window(self, truncated: Truncated) -> np.ndarray:
         """The costs below the cutoff, by the distance of evenly spaced labels."""
@@ -188,7 +190,8 @@ class Table(Pairwise):
     """
 
     def __init__(self, V: Any) -> None:
-        self.V = real_array(V, "V").astype(np.float64)
+        array = real_array(V, "V")
+        self.V = array.astype(smallest_dtype(array, "V")).astype(np.float64)
         if self.V.ndim != 2 or self.V.shape[0] != self.V.shape[1] or self.V.size == 0:
             raise ValueError(f"V must be a square table (labels, labels), got shape {self.V.shape}")
         _refuse_nan(self.V, "V")
@@ -210,6 +213,8 @@ class EdgeTables(Pairwise):
     """
 
     def __init__(self, tables: Sequence[Any]) -> None:
+        if not isinstance(tables, list | tuple):
+            raise TypeError(f"tables must be a list of arrays, one per axis, got {type(tables).__name__}")
         self.tables = [real_array(table, f"tables[{axis}]") for axis, table in enumerate(tables)]
         for axis, table in enumerate(self.tables):
             _refuse_nan(table, f"tables[{axis}]")
@@ -257,13 +262,9 @@ def _tabulate(function: Callable[[int, int], float], labels: int) -> np.ndarray:
     table = np.empty((labels, labels))
     for a in range(labels):
         for b in range(labels):
-            value = function(a, b)
-            try:
-                table[a, b] = value
-            except (TypeError, ValueError):
-                raise TypeError(
-                    f"the pairwise function must return a number, but for labels ({a}, {b}) it gave {value!r}"
-                ) from None
+            name = f"what the pairwise function gives for labels ({a}, {b})"
+            table[a, b] = real_scalar(function(a, b), name, infinite=True)
+    _refuse_nan(table, "the table of the pairwise function")
     return table
 
 

@@ -12,8 +12,9 @@ import numpy as np
 from treefield.kernels.jit import compile_seconds, loading
 from treefield.results import TRACE, MAPResult, relative_gap
 from treefield.solvers.start import starting_labelling
-from treefield.validation import count, generator
+from treefield.validation import count, generator, model, real_scalar
 
+_ROUNDING = 1e-9  # relative to the energy: changes below may be rounding
 CONVERGED, MAXITER, TIME_LIMIT, CALLBACK, INTERRUPTED, FORBIDDEN = range(6)
 
 
@@ -49,6 +50,7 @@ class Run:
         self.energy = _energy(mrf, x)
         self._timer, self._maxiter, self._time_limit, self._callback = timer, maxiter, time_limit, callback
         self._status, self._message = CONVERGED, ""
+        self._summed = self.energy  # the last energy that was summed afresh
         self._rows: list[tuple[int, float, float]] = [(0, timer.seconds(), self.energy)]
 
     def __enter__(self) -> Run:
@@ -75,15 +77,26 @@ class Run:
             self.stop(TIME_LIMIT, f"time_limit = {self._time_limit:g} s reached")
         return not self._message
 
-    def record(self, change: float) -> None:
-        """Note that an iteration has changed the energy by `change`, and call the callback."""
-        self.energy = _energy(self.mrf, self.x) if math.isinf(self.energy) else self.energy + change
+    def record(self, change: float) -> bool:
+        """Note that an iteration has changed the energy by `change`, and call the callback; whether it fell.
+
+        A change that may be rounding is not trusted: the energy is then summed afresh, so that no run goes round in
+        circles between labellings of equal energy.
+        """
+        fell = change < 0
+        if math.isinf(self.energy) or (fell and -change <= _ROUNDING * abs(self.energy)):
+            before, self._summed = self._summed, _energy(self.mrf, self.x)
+            self.energy = self._summed
+            fell = fell and (self._summed < before or math.isinf(self._summed))
+        else:
+            self.energy += change
         self._rows.append((self.nit + 1, self._timer.seconds(), self.energy))
         if self._callback is not None:
             try:
                 self._callback(self.result(self.x.copy()))
             except StopIteration:
                 self.stop(CALLBACK, "stopped by the callback")
+        return fell
 
     def stop(self, status: int, message: str) -> None:
         """Let no further iteration start."""
@@ -128,6 +141,7 @@ def _energy(mrf: Any, x: np.ndarray) -> float:
 
 def begin(method: str, mrf: Any, x0: Any, rng: Any, maxiter: Any, time_limit: Any, callback: Any) -> tuple[Run, Any]:
     """A run from the start that `x0` names, and the generator, their arguments checked."""
+    model(mrf)
     limits = checked_limits(maxiter, time_limit, callback)
     rng = generator(rng)
     with loading():
@@ -141,9 +155,7 @@ def descend(run: Run, prepare: Callable[[], Any], rng: np.random.Generator, what
     with run:
         trees = prepare()
         while run.goes_on():
-            change = trees.sweep(run.x, rng)
-            run.record(change)
-            if change == 0:
+            if not run.record(trees.sweep(run.x, rng)) and run.goes_on():
                 run.stop(CONVERGED, f"converged: no {what} lowers the energy any more")
     return run.result()
 
@@ -153,11 +165,8 @@ def checked_limits(maxiter: Any, time_limit: Any, callback: Any) -> dict[str, An
     if maxiter is not None:
         maxiter = count(maxiter, "maxiter")
     if time_limit is not None:
-        try:
-            time_limit = float(time_limit)
-        except (TypeError, ValueError):
-            raise TypeError(f"time_limit must be a number of seconds, got {time_limit!r}") from None
-        if not time_limit >= 0:
+        time_limit = real_scalar(time_limit, "time_limit", infinite=True)
+        if time_limit < 0:
             raise ValueError(f"time_limit must be at least 0 seconds, got {time_limit}")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function of one MAPResult, got {callback!r}")

@@ -8,7 +8,7 @@ import numpy as np
 
 from treefield.results import MAPResult
 from treefield.solvers.run import CONVERGED, Run, Timer
-from treefield.validation import count, finite_scalar
+from treefield.validation import count, model, real_scalar
 
 
 def scan_line(mrf: Any, nu: float = 1.0, axis: int = -1) -> MAPResult:
@@ -40,7 +40,8 @@ def scan_line(mrf: Any, nu: float = 1.0, axis: int = -1) -> MAPResult:
     from treefield.trees.lines import AxisLines, WorkSpace
     from treefield.trees.sets import LineSet
 
-    nu = finite_scalar(nu, "nu")
+    model(mrf)
+    nu = real_scalar(nu, "nu")
     if not 0 <= nu <= 1:
         raise ValueError(f"nu must be between 0 and 1, got {nu:g}")
     axis = count(axis, "axis", -len(mrf.shape))

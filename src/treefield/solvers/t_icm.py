@@ -7,6 +7,7 @@ from typing import Any
 
 from treefield.results import MAPResult
 from treefield.solvers.run import begin, descend
+from treefield.validation import model
 
 
 def t_icm(
@@ -69,9 +70,8 @@ def t_icm(
     >>> res.x[5]
     array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1], dtype=int32)
     """
+    options = {"order": order, "bands": bands, "memory": memory, "threads": threads}
+    model(mrf)
+    mrf.check_tree_set(trees, **options)
     run, rng = begin("t_icm", mrf, x0, rng, maxiter, time_limit, callback)
-
-    def prepare() -> Any:
-        return mrf.tree_set(trees, order=order, bands=bands, memory=memory, threads=threads)
-
-    return descend(run, prepare, rng, "tree")
+    return descend(run, lambda: mrf.tree_set(trees, **options), rng, "tree")

@@ -9,6 +9,7 @@ import numpy as np
 
 from treefield.results import MAPResult
 from treefield.solvers.run import CONVERGED, Run, Timer
+from treefield.validation import model
 
 
 def tree_bp(mrf: Any) -> MAPResult:
@@ -34,9 +35,10 @@ def tree_bp(mrf: Any) -> MAPResult:
     """
     from treefield.trees.forests import CycleError, ForestSet
 
+    model(mrf)
     timer = Timer()
     try:
-        forest = ForestSet(mrf, [np.arange(mrf.size)])
+        forest = ForestSet(mrf, [np.arange(mrf.size)], dtype=np.float64)  # the gap of 0 must be true
     except CycleError:
         raise ValueError(
             f"tree_bp needs a model without cycles, but the {' x '.join(map(str, mrf.shape))} grid has some; "

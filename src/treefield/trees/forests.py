@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 
 from treefield.trees.schedules import LANES
+from treefield.validation import in_place
 
 
 def combs(shape: tuple[int, ...]) -> list[np.ndarray]:
-    """A spine and every second line (figure 2 a, b of the paper): four trees of more than half of the sites each. In
-    3-D, per plane.
+    """A spine and every second line (figure 2 a, b of the paper): four trees of more than half of the sites each.
 
     Along rows: the even rows and the first column, the odd rows and the first column; along columns the same the other
-    way round.
+    way round. In 3-D, in every second plane at once.
     """
     *planes, rows, columns = shape
     if planes:
-        return [plane * rows * columns + tree for plane in range(planes[0]) for tree in combs((rows, columns))]
+        starts = [np.arange(parity, planes[0], 2)[:, None] * rows * columns for parity in range(min(2, planes[0]))]
+        return [(start + tree).reshape(-1) for start in starts for tree in combs((rows, columns))]
     i, j = np.indices((rows, columns))
     trees = [((i % 2 == p) | (j == 0)) for p in (0, 1)] + [((j % 2 == p) | (i == 0)) for p in (0, 1)]
     return [np.flatnonzero(tree) for tree in trees]
@@ -35,7 +36,10 @@ def checked_sites(trees: Any, shape: tuple[int, ...]) -> list[np.ndarray]:
     size = int(np.prod(shape))
     checked = []
     for number, tree in enumerate(trees):
-        sites = np.asarray(tree)
+        try:
+            sites = np.asarray(tree)
+        except ValueError:
+            raise ValueError(f"trees[{number}] must be a 1-D array of flat site indices, got {tree!r}") from None
         if sites.dtype.kind not in "ui" or sites.ndim != 1 or sites.size == 0:
             raise ValueError(
                 f"trees[{number}] must be a non-empty 1-D array of flat site indices, "
@@ -61,11 +65,12 @@ class ForestSet:
     """Induced forests, solved one after the other, the trees of each at once. Memory: twice the sites x labels of the
     largest forest."""
 
-    def __init__(self, mrf: Any, trees: list[np.ndarray], *, order: str = "fixed") -> None:
+    def __init__(self, mrf: Any, trees: list[np.ndarray], *, order: str = "fixed", dtype: Any = None) -> None:
         self.order = order
         self._mrf = mrf
+        self._dtype = mrf.dtype if dtype is None else np.dtype(dtype)
         self._grid = mrf.kernel_grid()
-        self._rule = mrf.rule()
+        self._rule = mrf.rule(self._dtype)
         self._member = np.zeros(mrf.size, np.bool_)
         self._forests = []
         for number, sites in enumerate(trees):
@@ -76,7 +81,7 @@ class ForestSet:
                 )
             self._forests.append((sites, forest, np.empty(count)))
         largest = max(len(forest.counts) for _, forest, _ in self._forests)
-        self._scratch = _scratch(largest, mrf.labels, mrf.dtype, self._member, self._grid.weights.dtype)
+        self._scratch = _scratch(largest, mrf.labels, self._dtype, self._member, self._grid.weights.dtype)
         self._load()
 
     def sweep(self, x: np.ndarray, rng: np.random.Generator | None = None, check: bool = True) -> float:
@@ -84,7 +89,8 @@ class ForestSet:
         order = (
             range(len(self._forests)) if self.order == "fixed" or rng is None else rng.permutation(len(self._forests))
         )
-        return sum(self._solve(x.reshape(-1), *self._forests[number], check) for number in order)
+        flat = in_place(x, self._mrf)
+        return sum(self._solve(flat, *self._forests[number], check) for number in order)
 
     def _solve(self, flat: np.ndarray, sites: np.ndarray, forest: Any, changes: np.ndarray, check: bool) -> float:
         from treefield.kernels.forest import pack_forest, solve_forest
@@ -94,9 +100,8 @@ class ForestSet:
         self._member[sites] = True
         used = len(forest.counts) * mrf.labels * LANES
         scratch = self._scratch._replace(h=self._scratch.h[:used], changes=changes)
-        pack_forest(
-            mrf.flat_unary, forest, mrf.labels, mrf.dtype.type(min(mrf.big, np.finfo(mrf.dtype).max)), scratch.unary
-        )
+        big = self._dtype.type(min(mrf.big, float(np.finfo(self._dtype).max)))
+        pack_forest(mrf.flat_unary, forest, mrf.labels, big, scratch.unary)
         return solve_forest(flat, mrf.labels, forest, self._grid, self._rule, scratch, check)
 
     def _load(self) -> None:

@@ -48,12 +48,12 @@ class AxisLines:
         from treefield.kernels.jit import loading
 
         self.plan = plan
-        self._mrf = mrf
+        self.mrf = mrf
         grid = mrf.kernel_grid()
         self.lines, axes = _locate(grid, plan, mrf.labels, absorb, packed)
         weights = grid.weights if scale == 1.0 else grid.weights * grid.weights.dtype.type(scale)
         self._weights = weights, weights[axes] if grid.uniform else weights[:0], grid.uniform
-        self._big = _stand_in(mrf)
+        self._big = _stand_in(mrf, scale)
         self._slots = 1 if grid.uniform else self.lines.length
         self._packed = self._allocate(len(plan.lines)) if packed else None
         self._space = space
@@ -84,7 +84,7 @@ class AxisLines:
         if self._packed is not None:
             solve_lines(self._space.labels, flat, steps, *work)
         else:
-            solve_lines_unpacked(flat, steps, self._mrf.flat_unary, self._big, *self._weights, *work)
+            solve_lines_unpacked(flat, steps, self.mrf.flat_unary, self._big, *self._weights, *work)
 
     def update_sites(self, flat: np.ndarray, steps: np.ndarray) -> float:
         """One pass of ICM over the lines of these steps in place, their labels brought in before."""
@@ -96,29 +96,31 @@ class AxisLines:
         from treefield.kernels.packing import pack_unary, pack_weights
 
         if self._packed is not None:
-            pack_unary(self._mrf.flat_unary, self.lines, steps, self._big, self._packed.unary)
+            pack_unary(self.mrf.flat_unary, self.lines, steps, self._big, self._packed.unary)
             pack_weights(*self._weights, self.lines, steps, self._slots, self._packed.weights)
 
     def _allocate(self, blocks: int) -> Any:
         from treefield.kernels.arrays import aligned
         from treefield.kernels.packing import Packed
 
-        unary = aligned(blocks * self.lines.length * self.lines.labels * LANES, self._mrf.unary.dtype)
+        unary = aligned(blocks * self.lines.length * self.lines.labels * LANES, self.mrf.unary.dtype)
         weights = aligned(blocks * self.lines.directions * self._slots * LANES, self._weights[0].dtype)
         return Packed(unary, weights, self._slots)
 
     def _costs(self, queue: int) -> tuple[Any, Any, Any]:
         """The packed costs, the lines and the message rule, as one queue sees them: a rule may hold work space."""
         if queue not in self._queues:
-            self._queues[queue] = self._allocate(1) if self._packed is None else self._packed, self._mrf.rule()
+            self._queues[queue] = self._allocate(1) if self._packed is None else self._packed, self.mrf.rule()
         packed, rule = self._queues[queue]
         return packed, self.lines, rule
 
 
-def _stand_in(mrf: Any) -> np.generic:
-    """`mrf.big` in the unary's own dtype: the greatest value that a packed cost may have."""
+def _stand_in(mrf: Any, scale: float) -> np.generic:
+    """`mrf.big` in the unary's own dtype, for pairwise costs times `scale`: the greatest value of a packed cost."""
     dtype = mrf.unary.dtype
-    return dtype.type(min(mrf.big, np.finfo(dtype).max) if dtype.kind == "f" else np.iinfo(dtype).max)
+    if dtype.kind != "f":
+        return dtype.type(np.iinfo(dtype).max)
+    return dtype.type(min(mrf.big * max(scale, 1.0), float(np.finfo(dtype).max)))
 
 
 def _scratch(length: int, labels: int, dtype: np.dtype) -> Any:
@@ -196,5 +198,5 @@ def _side_by_side(origins: np.ndarray, exists: np.ndarray, packed: bool) -> np.n
     """Where eight labels begin that lie in lanes 0 to 7, whatever lies in lanes without an edge; -1 if they do not."""
     starts = origins - np.arange(LANES)
     first = np.take_along_axis(starts, exists.argmax(axis=-1)[..., None], axis=-1)
-    aligned = packed & (first % LANES == 0)[..., 0] & np.where(exists, starts == first, True).all(axis=-1)
+    aligned = packed & exists.any(axis=-1) & (first % LANES == 0)[..., 0] & (~exists | (starts == first)).all(axis=-1)
     return np.where(aligned, first[..., 0], -1)

@@ -74,11 +74,9 @@ def bands(shape: tuple[int, ...], axis: int, labels: int, count: int | None = No
         ms = np.arange(others) if rng is None else rng.permutation(others)
         # bands of different queues touch only where one ends (k = depth - 1) and the next begins (k = 0)
         barrier = max(np.flatnonzero(ks == 0)[0], np.flatnonzero(ks == depth - 1)[0]) if groups > 1 else 0
-        return [
-            [((group * depth + part[:, None]) * others + ms).reshape(-1) for group in range(groups)]
-            for part in (ks[:barrier], ks[barrier:])
-            if len(part)
-        ]
+        parts = [part[:, None] for part in (ks[:barrier], ks[barrier:]) if len(part)]
+        phases = [[((group * depth + part) * others + ms).reshape(-1) for group in range(groups)] for part in parts]
+        return [[steps[lines[steps, 0] >= 0] for steps in queues] for queues in phases]  # bands at the end may be empty
 
     return Schedule(axis, lines, phases)
 

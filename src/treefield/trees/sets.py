@@ -4,43 +4,47 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from treefield.trees import schedules
+from treefield.trees.forests import ForestSet, checked_sites, combs
 from treefield.trees.lines import AxisLines, WorkSpace
-from treefield.validation import choice, count, thread_count
+from treefield.validation import choice, count, in_place, thread_count
 
 NAMES = ("bands", "rows-columns", "alternating", "combs", "sites")
 _SERIAL_BELOW = 200_000  # sites x labels of a sweep: with less, threads cost more than they bring
 
 
-def tree_set(mrf: Any, trees: Any, *, order: str, bands: int | None, memory: str, threads: int | None) -> Any:
-    """The tree set of that name, or of the given site-index arrays, for a grid model."""
+def check_options(mrf: Any, trees: Any, order: str, bands: int | None, memory: str, threads: int | None) -> None:
+    """Refuse what does not make a tree set of a grid model, before any work."""
     choice(order, "order", ("fixed", "random"))
     choice(memory, "memory", ("auto", "low"))
-    threads = thread_count(threads)
+    thread_count(threads)
+    if isinstance(trees, str):
+        choice(trees, "trees", NAMES)
+    else:
+        checked_sites(trees, mrf.shape)
     if bands is not None:
         count(bands, "bands", 1)
         if not isinstance(trees, str) or trees != "bands":
             raise ValueError(f'bands={bands} goes with trees="bands", got trees={trees!r}')
-    lines = isinstance(trees, str) and trees in ("bands", "rows-columns", "alternating")
-    if memory == "low" and not lines:
+    if memory == "low" and (not isinstance(trees, str) or trees in ("combs", "sites")):
         raise ValueError(f'memory="low" goes with trees="bands", "rows-columns" or "alternating", got trees={trees!r}')
+    if order == "random" and isinstance(trees, str) and trees == "sites":
+        raise ValueError('order="random" does not go with trees="sites", which are updated in raster order')
+
+
+def tree_set(mrf: Any, trees: Any, *, order: str, bands: int | None, memory: str, threads: int | None) -> Any:
+    """The tree set of that name, or of the given site-index arrays, for a grid model."""
+    check_options(mrf, trees, order, bands, memory, threads)
     if not isinstance(trees, str):
-        from treefield.trees.forests import ForestSet, checked_sites
-
         return ForestSet(mrf, checked_sites(trees, mrf.shape), order=order)
-    choice(trees, "trees", NAMES)
     if trees == "combs":
-        from treefield.trees.forests import ForestSet, combs
-
         return ForestSet(mrf, combs(mrf.shape), order=order)
     if trees == "sites":
-        if order == "random":
-            raise ValueError('order="random" does not go with trees="sites", which are updated in raster order')
         return SiteSet(mrf)
     axes = range(len(mrf.shape) - 1, -1, -1)  # rows first, as in the paper
     if trees == "bands":
@@ -49,7 +53,9 @@ def tree_set(mrf: Any, trees: Any, *, order: str, bands: int | None, memory: str
         plans = [getattr(schedules, trees.replace("-", "_"))(mrf.shape, axis) for axis in axes]
     space = WorkSpace(mrf, plans if memory == "auto" else [])
     axis_lines = [AxisLines(mrf, plan, space, packed=memory == "auto") for plan in plans]
-    return LineSet(axis_lines, order=order, threads=1 if mrf.size * mrf.labels < _SERIAL_BELOW else threads)
+    return LineSet(
+        axis_lines, order=order, threads=1 if mrf.size * mrf.labels < _SERIAL_BELOW else thread_count(threads)
+    )
 
 
 class LineSet:
@@ -59,14 +65,17 @@ class LineSet:
         self.order = order
         self._axes = axes
         self._threads = threads
-        self._pool = ThreadPoolExecutor(threads - 1, thread_name_prefix="treefield") if threads > 1 else None
+        self._pool = self._new_pool() if threads > 1 else None
         self._fixed = [self._order(axis, None) for axis in axes]
         self._parts = [np.array_split(np.arange(len(axis.plan.lines)), threads) for axis in axes]
+
+    def _new_pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._threads - 1, thread_name_prefix="treefield")
 
     def sweep(self, x: np.ndarray, rng: np.random.Generator | None = None, check: bool = True) -> float:
         """Solve every tree once, in place on an int32 labelling; returns the energy change, which `check` keeps from
         being positive."""
-        flat = x.reshape(-1)
+        flat = in_place(x, self._axes[0].mrf)
         random = rng if self.order == "random" else None
         for i in range(len(self._axes)) if random is None else random.permutation(len(self._axes)):
             axis = self._axes[i]
@@ -87,13 +96,18 @@ class LineSet:
             for number in range(first, len(parts), self._threads):
                 work(flat, parts[number], queue=number)
 
-        futures = [self._pool.submit(share, first) for first in range(1, self._threads)] if self._pool else []
-        try:
+        if self._pool is None:
             share(0)
-        finally:  # an interrupt must not leave threads writing
-            wait(futures)
-        for future in futures:
-            future.result()
+            return
+        try:
+            futures = [self._pool.submit(share, first) for first in range(1, self._threads)]
+            share(0)
+            for future in futures:
+                future.result()
+        except BaseException:  # an interrupt must not leave threads writing
+            pool, self._pool = self._pool, self._new_pool()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
 
 
 class SiteSet:
@@ -110,6 +124,6 @@ class SiteSet:
 
     def sweep(self, x: np.ndarray, rng: np.random.Generator | None = None) -> float:
         """Update every site once, in place; returns the energy change, never positive."""
-        flat = x.reshape(-1)
+        flat = in_place(x, self._rows.mrf)
         self._rows.enter(flat, self._steps)
         return self._rows.update_sites(flat, self._steps)
