@@ -22,6 +22,12 @@ def coordinates(shape, axis, lines):
     return np.array(np.unravel_index(lines, schedules.cross_shape(shape, axis))).T
 
 
+def lines_of(plan, steps):
+    """The lines that these steps solve, -1 in the other lanes."""
+    active = np.asarray(plan.active)[steps, None] >> np.arange(8) & 1
+    return np.where(active, plan.lines[plan.blocks[steps]], -1)
+
+
 def touch(a, b):
     return np.any(np.abs(a[:, None] - b[None, :]).sum(axis=-1) == 1)
 
@@ -30,18 +36,20 @@ def touch(a, b):
 @pytest.mark.parametrize("seed", [None, 0])
 def test_every_line_is_solved_once_and_lines_that_run_together_do_not_touch(shape, seed):
     for plan in plans(shape):
+        assert np.all(np.diff((plan.lines >= 0).astype(int), axis=1) <= 0), "lanes in use come first"
         phases = plan.phases(None if seed is None else np.random.default_rng(seed))
         steps = np.concatenate([steps for queues in phases for steps in queues])
-        solved = plan.lines[steps]
+        solved = lines_of(plan, steps)
         assert sorted(solved[solved >= 0]) == list(range(np.prod(schedules.cross_shape(shape, plan.axis))))
         for step in steps:
-            lines = plan.lines[step]
-            assert lines[0] >= 0, "no step is empty"
-            assert np.all(np.diff((lines >= 0).astype(int)) <= 0), "lanes in use come first"
+            lines = lines_of(plan, [step])[0]
+            assert lines.max() >= 0, "no step is empty"
             together = coordinates(shape, plan.axis, lines[lines >= 0])
             assert len(together) == 0 or not touch(together, together)
         for queues in phases:
-            sites = [coordinates(shape, plan.axis, plan.lines[q][plan.lines[q] >= 0]) for q in queues]
+            sites = [
+                coordinates(shape, plan.axis, solved[solved >= 0]) for solved in (lines_of(plan, q) for q in queues)
+            ]
             for i in range(len(sites)):
                 for j in range(i):
                     if len(sites[i]) and len(sites[j]):

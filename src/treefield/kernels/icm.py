@@ -4,7 +4,7 @@ side."""
 import numpy as np
 
 from treefield.kernels.jit import inlined, kernel
-from treefield.kernels.lanes import LANES, bits, cast, full, lane, load, store, where
+from treefield.kernels.lanes import LANES, bits, cast, full, lane, load, mask_of, store, where
 from treefield.kernels.lines import change_at, collect, edges_at, here_of, labels_at, weight_at
 from treefield.kernels.packing import slot
 from treefield.kernels.rules import label_count, pair, plus, prepare
@@ -56,7 +56,7 @@ def icm_lines(x, flat, steps, packed, lines, kind, scratch):
     h, incoming = scratch.h, scratch.left
     total = 0.0
     for step in steps:
-        here = here_of(packed, step, lines, step)
+        here = here_of(packed, lines.blocks[step], lines, lines.blocks[step])
         for j in range(length):
             for s in range(labels):
                 store(incoming, s * LANES, full(h.dtype.type(0)))
@@ -78,11 +78,10 @@ def icm_lines(x, flat, steps, packed, lines, kind, scratch):
                 change += _change_along(x, packed, lines, here, j - 1, False, kind, new, old)
             if j < length - 1:
                 change += _change_along(x, packed, lines, here, j, True, kind, new, old)
-            accepted = change <= full(0.0)
-            taken = moved & bits(accepted)
-            for k in range(lines.counts[step]):
+            taken = lines.active[step] & moved & bits(change <= full(0.0))
+            for k in range(LANES):
                 if taken >> k & 1:
                     total += lane(change, k)
-                    flat[lines.sites[step * LANES + k] + j * lines.stride] = lane(new, k)
-            store(x, here.own + p * LANES, cast(where(accepted, new, old), x))
+                    flat[lines.sites[here.block * LANES + k] + j * lines.stride] = lane(new, k)
+            store(x, here.own + p * LANES, cast(where(mask_of(taken), new, old), x))
     return total

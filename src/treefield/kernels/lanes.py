@@ -253,6 +253,16 @@ def bits(typingctx, mask):
 
 
 @intrinsic
+def mask_of(typingctx, number):
+    """The mask whose lane k is bit k of an integer."""
+
+    def codegen(context, builder, sig, args):
+        return builder.bitcast(builder.trunc(args[0], ir.IntType(LANES)), _vector(types.boolean))
+
+    return MASK(types.int64), codegen
+
+
+@intrinsic
 def lane(typingctx, value, k):
     """One lane's value."""
 

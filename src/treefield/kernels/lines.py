@@ -19,22 +19,23 @@ from treefield.kernels.lanes import (
     lane,
     lane_numbers,
     load,
+    mask_of,
     minimum,
     prefetch,
     store,
     where,
 )
-from treefield.kernels.packing import pack_unary_step, pack_weights_step
+from treefield.kernels.packing import pack_unary_block, pack_weights_block
 from treefield.kernels.rules import back, label_count, message, pair, plus, prepare
 
 AHEAD = 128  # labels: costs are asked for so long before they are used
 
 
 class Here(NamedTuple):
-    """One step: its number, where its unary costs and weights begin, how far a slot's weights are from the next slot's
+    """One block: its number, where its unary costs and weights begin, how far a slot's weights are from the next slot's
     (0 where all are alike), and `together` for the line itself and the first two beside it."""
 
-    step: int
+    block: int
     unary: int
     weights: int
     weight_stride: int
@@ -55,15 +56,15 @@ class Scratch(NamedTuple):
 
 
 @inlined
-def here_of(packed, block, lines, step):
-    """The step whose costs are in `block` of the packed arrays."""
+def here_of(packed, place, lines, block):
+    """A block, whose costs are at `place` in the packed arrays."""
     slots = packed.weight_slots
     size = lines.directions * LANES
-    at = step * lines.directions
+    at = block * lines.directions
     return Here(
-        step,
-        block * lines.length * lines.labels * LANES,
-        block * slots * size,
+        block,
+        place * lines.length * lines.labels * LANES,
+        place * slots * size,
         size if slots > 1 else 0,
         lines.together[at],
         lines.together[at + 1],
@@ -80,12 +81,12 @@ def weight_at(packed, here, d, p):
 @inlined
 def edges_at(lines, here, d, j):
     """The numbers of these edges."""
-    return load(lines.edges, (here.step * lines.directions + d) * LANES) + full(j * lines.edge_strides[d])
+    return load(lines.edges, (here.block * lines.directions + d) * LANES) + full(j * lines.edge_strides[d])
 
 
 @inlined
 def labels_at(x, lines, here, d, p, j):
-    """The labels in slot p, which is position j, of a step's lines (d = 0) or of those beside them."""
+    """The labels in slot p, which is position j, of a block's lines (d = 0) or of those beside them."""
     if d == 0:
         at = here.own
     elif d == 1:
@@ -93,11 +94,11 @@ def labels_at(x, lines, here, d, p, j):
     elif d == 2:
         at = here.after
     else:
-        at = lines.together[here.step * lines.directions + d]
+        at = lines.together[here.block * lines.directions + d]
     if at >= 0:
         return cast(load(x, at + p * LANES), np.int32)
     offset = p * lines.slot_stride + j * lines.label_stride
-    return cast(gather_from(x, lines.origins, (here.step * lines.directions + d) * LANES, offset), np.int32)
+    return cast(gather_from(x, lines.origins, (here.block * lines.directions + d) * LANES, offset), np.int32)
 
 
 @inlined
@@ -222,9 +223,9 @@ def _outward(x, packed, lines, here, p, j, edge, own_first, kind, toward, toward
 
 
 @inlined
-def _solve(x, flat, packed, lines, here, kind, scratch, check):
-    """Solve one step's lines; returns the change of energy."""
-    length, step = lines.length, here.step
+def _solve(x, flat, packed, lines, here, active, kind, scratch, check):
+    """Solve the active lines of a block; returns the change of energy."""
+    length = lines.length
     new = _inward(x, packed, lines, here, kind, scratch)
     store(scratch.new, (length - 1) * LANES, new)
     old = labels_at(x, lines, here, 0, length - 1, length // 2)
@@ -244,28 +245,26 @@ def _solve(x, flat, packed, lines, here, kind, scratch, check):
         left, left_old, more = _outward(x, packed, lines, here, 2 * i, i, i, True, kind, left, left_old, scratch)
         changed |= bits(left != left_old)
         change += more
-    accepted = change <= full(0.0 if check else np.inf)
-    taken = changed & bits(accepted)
+    taken = active & changed & bits(change <= full(0.0 if check else np.inf))
     total = 0.0
-    for k in range(lines.counts[step]):
+    for k in range(LANES):
         if taken >> k & 1:
             total += lane(change, k)
     if taken != 0:
-        _write(x, flat, lines, step, accepted, taken, scratch)
+        _write(x, flat, lines, here, taken, scratch)
     return total
 
 
 @inlined
-def _write(x, flat, lines, step, accepted, taken, scratch):
+def _write(x, flat, lines, here, taken, scratch):
     length, stride, new = lines.length, lines.stride, scratch.new
-    at = lines.together[step * lines.directions]
-    if at >= 0:
+    if here.own >= 0:
         for p in range(length):
-            old = cast(load(x, at + p * LANES), np.int32)
-            store(x, at + p * LANES, cast(where(accepted, load(new, p * LANES), old), x))
-    for k in range(lines.counts[step]):
+            old = cast(load(x, here.own + p * LANES), np.int32)
+            store(x, here.own + p * LANES, cast(where(mask_of(taken), load(new, p * LANES), old), x))
+    for k in range(LANES):
         if taken >> k & 1:
-            site = lines.sites[step * LANES + k]
+            site = lines.sites[here.block * LANES + k]
             for p in range(0, length - 1, 2):
                 flat[site + p // 2 * stride] = new[p * LANES + k]
             for p in range(1, length - 1, 2):
@@ -281,17 +280,18 @@ def solve_lines(x, flat, steps, packed, lines, kind, scratch, check, changes):
     that does not raise the energy, in float64.
     """
     for step in steps:
-        here = here_of(packed, step, lines, step)
-        changes[step] = _solve(x, flat, packed, lines, here, kind, scratch, check)
+        here = here_of(packed, lines.blocks[step], lines, lines.blocks[step])
+        changes[step] = _solve(x, flat, packed, lines, here, lines.active[step], kind, scratch, check)
 
 
 @kernel
 def solve_lines_unpacked(
     flat, steps, unary, big, weights, axis_weights, uniform, packed, lines, kind, scratch, check, changes
 ):
-    """The same from natural arrays only: each step's costs are packed just before, into the one block of `packed`."""
+    """The same from natural arrays only: each block's costs are packed just before, into the one place in `packed`."""
     for step in steps:
-        pack_unary_step(unary, lines, step, big, packed.unary, 0)
-        pack_weights_step(weights, axis_weights, uniform, lines, step, packed.weight_slots, packed.weights, 0)
-        here = here_of(packed, 0, lines, step)
-        changes[step] = _solve(flat, flat, packed, lines, here, kind, scratch, check)
+        block = lines.blocks[step]
+        pack_unary_block(unary, lines, block, big, packed.unary, 0)
+        pack_weights_block(weights, axis_weights, uniform, lines, block, packed.weight_slots, packed.weights, 0)
+        here = here_of(packed, 0, lines, block)
+        changes[step] = _solve(flat, flat, packed, lines, here, lines.active[step], kind, scratch, check)

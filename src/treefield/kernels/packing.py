@@ -13,23 +13,24 @@ from treefield.kernels.lanes import LANES, cast, full, gather, gather_from, load
 
 
 class Lines(NamedTuple):
-    """Where the lines along one axis lie; step q solves eight of them while the lines beside them stay fixed. Flat
-    arrays:
+    """Where the lines along one axis lie, eight to a block. Flat arrays:
 
-    sites    [step][lane]             the first site of each line
-    counts   [step]                   how many lanes are in use
-    exists   [step][direction][lane]  whether there are edges along the line (direction 0) and, per other axis, to the
-    line before and after edges    [step][direction][lane]  the first of these edges, as an index into all edges, and
-    `edge_strides` [direction] to the next origins  [step][direction][lane]  where the labels of the line itself and of
-    those beside it begin; label (slot p, position j) is
-                                      p `slot_stride` + j `label_stride` further
-    together [step][direction]        where they begin if the eight of them lie side by side, else -1
+    blocks, active [step]              a step solves these lanes (a bit mask) of this block; the lines beside stay fixed
+    sites    [block][lane]             the first site of each line
+    exists   [block][direction][lane]  whether there are edges along the line (direction 0) and, per other axis, to the
+                                       line before and after
+    edges    [block][direction][lane]  the first of these edges, as an index into all edges, and `edge_strides`
+                                       [direction] to the next
+    origins  [block][direction][lane]  where the labels of the line itself and of those beside it begin; label (slot p,
+                                       position j) is p `slot_stride` + j `label_stride` further
+    together [block][direction]        where they begin if the eight of them lie side by side, else -1
 
-    Labels are packed [step][slot][lane], or natural (nothing lies side by side).
+    Labels are packed [block][slot][lane], or natural (nothing lies side by side).
     """
 
+    blocks: np.ndarray
+    active: np.ndarray
     sites: np.ndarray
-    counts: np.ndarray
     exists: np.ndarray
     edges: np.ndarray
     edge_strides: np.ndarray
@@ -44,8 +45,8 @@ class Lines(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """The costs of the lines: unary [step][slot][label][lane], weights [step][slot][direction][lane], or one slot where
-    all are alike."""
+    """The costs of the lines: unary [block][slot][label][lane], weights [block][slot][direction][lane], or one slot
+    where all are alike."""
 
     unary: np.ndarray
     weights: np.ndarray
@@ -70,9 +71,9 @@ def slot(j, length):
 
 
 @inlined
-def pack_unary_step(unary, lines, step, big, out, base):
+def pack_unary_block(unary, lines, block, big, out, base):
     labels, length = lines.labels, lines.length
-    first = load(lines.sites, step * LANES) * full(labels)
+    first = load(lines.sites, block * LANES) * full(labels)
     cap = full(big)
     for p in range(length):
         at = position(p, length) * lines.stride * labels
@@ -82,28 +83,28 @@ def pack_unary_step(unary, lines, step, big, out, base):
 
 
 @kernel
-def pack_labels(x, lines, steps, out):
+def pack_labels(x, lines, blocks, out):
     """Lay the natural labelling out by lines."""
     length = lines.length
     if lines.stride == 1:
-        for step in steps:
+        for block in blocks:
             for p in range(length):
                 store(
                     out,
-                    (step * length + p) * LANES,
-                    cast(gather_from(x, lines.sites, step * LANES, position(p, length)), out),
+                    (block * length + p) * LANES,
+                    cast(gather_from(x, lines.sites, block * LANES, position(p, length)), out),
                 )
         return
     for p in range(length):  # position by position: neighbouring lines are read from the same cache lines
         j = position(p, length) * lines.stride
-        for step in steps:
-            store(out, (step * length + p) * LANES, cast(gather_from(x, lines.sites, step * LANES, j), out))
+        for block in blocks:
+            store(out, (block * length + p) * LANES, cast(gather_from(x, lines.sites, block * LANES, j), out))
 
 
 @inlined
-def pack_weights_step(edge_weights, axis_weights, uniform, lines, step, slots, out, base):
+def pack_weights_block(edge_weights, axis_weights, uniform, lines, block, slots, out, base):
     for d in range(lines.directions):
-        at = (step * lines.directions + d) * LANES
+        at = (block * lines.directions + d) * LANES
         for p in range(slots):
             j = position(p, lines.length)
             if d == 0 and j > lines.length // 2:
@@ -119,17 +120,17 @@ def pack_weights_step(edge_weights, axis_weights, uniform, lines, step, slots, o
 
 
 @kernel
-def pack_unary(unary, lines, steps, big, out):
+def pack_unary(unary, lines, blocks, big, out):
     """Lay the natural unary [site][label] out by lines, costs above `big` (forbidden ones) cut to it."""
-    for step in steps:
-        pack_unary_step(unary, lines, step, big, out, step * lines.length * lines.labels * LANES)
+    for block in blocks:
+        pack_unary_block(unary, lines, block, big, out, block * lines.length * lines.labels * LANES)
 
 
 @kernel
-def pack_weights(edge_weights, axis_weights, uniform, lines, steps, slots, out):
+def pack_weights(edge_weights, axis_weights, uniform, lines, blocks, slots, out):
     """Lay the weights out by lines: from `edge_weights` of all edges or, if they are uniform, `axis_weights` per
     direction and one slot."""
-    for step in steps:
-        pack_weights_step(
-            edge_weights, axis_weights, uniform, lines, step, slots, out, step * lines.directions * slots * LANES
+    for block in blocks:
+        pack_weights_block(
+            edge_weights, axis_weights, uniform, lines, block, slots, out, block * lines.directions * slots * LANES
         )

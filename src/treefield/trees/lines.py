@@ -57,21 +57,21 @@ class AxisLines:
         self._slots = 1 if grid.uniform else self.lines.length
         self._packed = self._allocate(len(plan.lines)) if packed else None
         self._space = space
-        self.changes = np.zeros(len(plan.lines))
+        self.changes = np.zeros(len(plan.blocks))
         self._queues: dict[int, tuple[Any, Any]] = {}
-        steps = np.arange(len(plan.lines))
+        blocks = np.arange(len(plan.lines))
         with loading():
-            self._pack(steps[:0])
-            self.enter(aligned(0, np.int32), steps[:0])
-            self.solve(aligned(0, np.int32), steps[:0])
-        self._pack(steps)
+            self._pack(blocks[:0])
+            self.enter(aligned(0, np.int32), blocks[:0])
+            self.solve(aligned(0, np.int32), blocks[:0])
+        self._pack(blocks)
 
-    def enter(self, flat: np.ndarray, steps: np.ndarray, queue: int = 0) -> None:
-        """Bring the labels of these steps' lines in."""
+    def enter(self, flat: np.ndarray, blocks: np.ndarray, queue: int = 0) -> None:
+        """Bring the labels of these blocks' lines in."""
         from treefield.kernels.packing import pack_labels
 
         if self._packed is not None:
-            pack_labels(flat, self.lines, steps, self._space.labels)
+            pack_labels(flat, self.lines, blocks, self._space.labels)
 
     def solve(self, flat: np.ndarray, steps: np.ndarray, check: bool = True, queue: int = 0) -> None:
         """Solve the lines of these steps in place, their labels brought in before; `queue` names the work space.
@@ -92,12 +92,12 @@ class AxisLines:
 
         return icm_lines(self._space.labels, flat, steps, *self._costs(0), self._space.scratch(0))
 
-    def _pack(self, steps: np.ndarray) -> None:
+    def _pack(self, blocks: np.ndarray) -> None:
         from treefield.kernels.packing import pack_unary, pack_weights
 
         if self._packed is not None:
-            pack_unary(self.mrf.flat_unary, self.lines, steps, self._big, self._packed.unary)
-            pack_weights(*self._weights, self.lines, steps, self._slots, self._packed.weights)
+            pack_unary(self.mrf.flat_unary, self.lines, blocks, self._big, self._packed.unary)
+            pack_weights(*self._weights, self.lines, blocks, self._slots, self._packed.weights)
 
     def _allocate(self, blocks: int) -> Any:
         from treefield.kernels.arrays import aligned
@@ -177,8 +177,9 @@ def _locate(grid: Any, plan: schedules.Schedule, labels: int, absorb: bool, pack
     else:
         origins = sum(c * grid.strides[a] for a, c in zip(others, np.unravel_index(neighbour, cross), strict=True))
     lines = Lines(
+        blocks=plan.blocks,
+        active=plan.active,
         sites=own.astype(np.int64).reshape(-1),
-        counts=used.sum(axis=1),
         exists=np.stack(exists, axis=1).reshape(-1),
         edges=np.stack(edges, axis=1).astype(np.int64).reshape(-1),
         edge_strides=np.array(steps),

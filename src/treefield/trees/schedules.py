@@ -21,11 +21,16 @@ Phases = list[list[np.ndarray]]
 
 
 class Schedule(NamedTuple):
-    """`lines` (steps, 8) holds line numbers, -1 in lanes not in use, which come last; `phases(rng)` the order, random
-    if `rng` is given."""
+    """Which lines go together, and when.
+
+    `lines` (blocks, 8) holds line numbers, -1 in lanes not in use, which come last. Step q solves the lines of block
+    `blocks[q]` in the lanes of the bit mask `active[q]`. `phases(rng)` is the order, random if `rng` is given.
+    """
 
     axis: int
     lines: np.ndarray
+    blocks: np.ndarray
+    active: np.ndarray
     phases: Callable[[np.random.Generator | None], Phases]
 
 
@@ -37,9 +42,14 @@ def cross_shape(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
 def rows_columns(shape: tuple[int, ...], axis: int) -> Schedule:
     """One line after the other: the paper's first tree set."""
     count = math.prod(cross_shape(shape, axis))
-    lines = np.full((count, LANES), -1)
-    lines[:, 0] = np.arange(count)
-    return Schedule(axis, lines, lambda rng: [[np.arange(count) if rng is None else rng.permutation(count)]])
+    lines = np.full(-(-count // LANES) * LANES, -1)
+    lines[:count] = np.arange(count)
+    blocks, lanes = np.divmod(np.arange(count), LANES)
+
+    def phases(rng: np.random.Generator | None) -> Phases:
+        return [[np.arange(count) if rng is None else rng.permutation(count)]]
+
+    return Schedule(axis, lines.reshape(-1, LANES), blocks, 1 << lanes, phases)
 
 
 def alternating(shape: tuple[int, ...], axis: int) -> Schedule:
@@ -55,7 +65,7 @@ def alternating(shape: tuple[int, ...], axis: int) -> Schedule:
     def phases(rng: np.random.Generator | None) -> Phases:
         return queues if rng is None else [queues[i] for i in rng.permutation(len(queues))]
 
-    return Schedule(axis, lines, phases)
+    return Schedule(axis, lines, *_whole_blocks(lines), phases)
 
 
 def bands(shape: tuple[int, ...], axis: int, labels: int, count: int | None = None) -> Schedule:
@@ -78,7 +88,12 @@ def bands(shape: tuple[int, ...], axis: int, labels: int, count: int | None = No
         phases = [[((group * depth + part) * others + ms).reshape(-1) for group in range(groups)] for part in parts]
         return [[steps[lines[steps, 0] >= 0] for steps in queues] for queues in phases]  # bands at the end may be empty
 
-    return Schedule(axis, lines, phases)
+    return Schedule(axis, lines, *_whole_blocks(lines), phases)
+
+
+def _whole_blocks(lines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Steps that solve every line of a block: their blocks, and the lanes in use."""
+    return np.arange(len(lines)), ((lines >= 0) << np.arange(LANES)).sum(axis=1)
 
 
 def _layout(shape: tuple[int, ...], axis: int, number: int, depth: int) -> tuple[np.ndarray, int, int]:

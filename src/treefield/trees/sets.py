@@ -125,5 +125,5 @@ class SiteSet:
     def sweep(self, x: np.ndarray, rng: np.random.Generator | None = None) -> float:
         """Update every site once, in place; returns the energy change, never positive."""
         flat = in_place(x, self._rows.mrf)
-        self._rows.enter(flat, self._steps)
+        self._rows.enter(flat, self._rows.plan.blocks)
         return self._rows.update_sites(flat, self._steps)
