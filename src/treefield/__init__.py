@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from treefield.models.pairwise import EdgeTables, Potts, Table, TruncatedLinear, TruncatedQuadratic
     from treefield.results import MAPResult
     from treefield.solvers.icm import icm
+    from treefield.solvers.merge import merge
     from treefield.solvers.scan_line import scan_line
     from treefield.solvers.t_icm import t_icm
     from treefield.solvers.tree_bp import tree_bp
@@ -27,6 +28,7 @@ _HOMES = {
     "MAPResult": "results",
     "tree_bp": "solvers.tree_bp",
     "icm": "solvers.icm",
+    "merge": "solvers.merge",
     "t_icm": "solvers.t_icm",
     "scan_line": "solvers.scan_line",
 }
@@ -40,6 +42,7 @@ __all__ = [
     "TruncatedLinear",
     "TruncatedQuadratic",
     "icm",
+    "merge",
     "scan_line",
     "t_icm",
     "tree_bp",

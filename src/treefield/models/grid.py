@@ -113,6 +113,25 @@ class GridMRF:
 
         return tree_set(self, trees, order=order, bands=bands, memory=memory, threads=threads)
 
+    def components(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The connected components of the sites where two checked labellings differ, and what each changes from x to y.
+
+        Returns the component of every site (-1 where x and y agree), and per component the change of the finite costs
+        and of the number of forbidden ones.
+        """
+        from treefield.kernels.components import label_components, pairwise_changes, unary_changes
+
+        grid = self.kernel_grid()
+        flat = x.reshape(-1), y.reshape(-1)
+        numbers = np.empty(self.size, np.int64)
+        count = label_components(*flat, grid.shape, grid.strides, numbers)
+        finite, forbidden = np.zeros(count), np.zeros(count, np.int64)
+        unary_changes(*flat, self.flat_unary, self.labels, numbers, self._big, finite, forbidden)
+        work = np.zeros(32, np.int32), np.zeros(8), np.zeros(8, np.int64), np.zeros(8, np.int64)
+        rule = self.rule(np.float64)
+        pairwise_changes(*flat, self.labels, grid, rule, numbers, self._big, finite, forbidden, *work)
+        return numbers.reshape(self.shape), finite, forbidden
+
     def check_tree_set(self, trees: Any, **options: Any) -> None:
         """Refuse what `tree_set` would, without any work."""
         from treefield.trees.sets import check_options

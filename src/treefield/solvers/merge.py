@@ -1,0 +1,41 @@
+"""The best of two labellings, component by component."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from treefield.validation import labelling, model
+
+
+def merge(mrf: Any, x: Any, y: Any) -> np.ndarray:
+    """The labelling that takes from `y` whatever does not raise the energy of `x`.
+
+    The sites where the two differ fall into connected components, and the change of energy from `x` to `y` is the sum
+    over them. So `y` need not be taken or left whole: each component is taken if it does not raise the energy (ties
+    go to `y`), and left otherwise. The result is no worse than either, up to rounding in float64; fewer forbidden
+    costs go before less energy. O(sites).
+
+    Parameters
+    ----------
+    mrf : GridMRF
+    x, y : labellings
+
+    Returns
+    -------
+    int32 array
+
+    Examples
+    --------
+    >>> import numpy as np, treefield as tf
+    >>> mrf = tf.GridMRF(np.array([[[0, 5], [2, 2], [5, 0]]]), tf.Potts(1))
+    >>> tf.merge(mrf, [[0, 0, 0]], [[1, 0, 1]])
+    array([[0, 0, 1]], dtype=int32)
+    """
+    model(mrf)
+    x = labelling(x, mrf.shape, mrf.labels, "x")
+    y = labelling(y, mrf.shape, mrf.labels, "y")
+    components, finite, forbidden = mrf.components(x, y)
+    taken = (forbidden < 0) | ((forbidden == 0) & (finite <= 0))
+    return np.where(np.append(taken, False)[components], y, x)
