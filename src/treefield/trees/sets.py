@@ -15,6 +15,7 @@ from treefield.trees.lines import AxisLines, WorkSpace
 from treefield.validation import choice, count, in_place, thread_count
 
 NAMES = ("bands", "rows-columns", "alternating", "combs", "sites")
+_SERIAL_STEPS = 2  # per thread: for so few, waking the threads takes longer than it saves
 _SERIAL_BELOW = 200_000  # sites x labels of a sweep: with less, threads cost more than they bring
 
 
@@ -92,12 +93,12 @@ class LineSet:
     def _map(self, work: Callable[..., None], flat: np.ndarray, parts: list[np.ndarray]) -> None:
         """`work(flat, steps, queue=number)` for every part, shared out among this thread and those of the pool."""
 
-        def share(first: int) -> None:
-            for number in range(first, len(parts), self._threads):
+        def share(first: int, stride: int = self._threads) -> None:
+            for number in range(first, len(parts), stride):
                 work(flat, parts[number], queue=number)
 
-        if self._pool is None:
-            share(0)
+        if self._pool is None or sum(map(len, parts)) <= _SERIAL_STEPS * self._threads:
+            share(0, 1)
             return
         try:
             futures = [self._pool.submit(share, first) for first in range(1, self._threads)]
