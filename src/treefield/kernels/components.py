@@ -48,6 +48,14 @@ def label_components(x, y, shape, strides, numbers):
     return count
 
 
+@inlined
+def _add(cost, sign, number, big, finite, forbidden):
+    if cost >= big:
+        forbidden[number] += sign
+    else:
+        finite[number] += sign * cost
+
+
 @kernel
 def unary_changes(x, y, unary, labels, numbers, big, finite, forbidden):
     """Add to each component's `finite` and `forbidden` what going from x to y changes in its unary costs."""
@@ -55,16 +63,8 @@ def unary_changes(x, y, unary, labels, numbers, big, finite, forbidden):
         number = numbers[i]
         if number < 0:
             continue
-        before = np.float64(unary[i * labels + x[i]])
-        after = np.float64(unary[i * labels + y[i]])
-        if before >= big:
-            forbidden[number] -= 1
-        else:
-            finite[number] -= before
-        if after >= big:
-            forbidden[number] += 1
-        else:
-            finite[number] += after
+        _add(np.float64(unary[i * labels + x[i]]), -1, number, big, finite, forbidden)
+        _add(np.float64(unary[i * labels + y[i]]), 1, number, big, finite, forbidden)
 
 
 @kernel
@@ -95,13 +95,7 @@ def pairwise_changes(x, y, labels, grid, kind, numbers, big, finite, forbidden, 
                     before = pair(kind, weight, edge, load(labels_of, 0), load(labels_of, LANES), labels)
                     after = pair(kind, weight, edge, load(labels_of, 2 * LANES), load(labels_of, 3 * LANES), labels)
                     for k in range(filled):
-                        if lane(before, k) >= big:
-                            forbidden[owners[k]] -= 1
-                        else:
-                            finite[owners[k]] -= lane(before, k)
-                        if lane(after, k) >= big:
-                            forbidden[owners[k]] += 1
-                        else:
-                            finite[owners[k]] += lane(after, k)
+                        _add(lane(before, k), -1, owners[k], big, finite, forbidden)
+                        _add(lane(after, k), 1, owners[k], big, finite, forbidden)
                     filled = 0
             number += run

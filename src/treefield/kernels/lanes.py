@@ -273,16 +273,6 @@ def lane(typingctx, value, k):
 
 
 @intrinsic
-def with_lane(typingctx, value, k, scalar):
-    """The same lanes but for lane `k`."""
-
-    def codegen(context, builder, sig, args):
-        return builder.insert_element(args[0], args[2], args[1])
-
-    return value(value, types.intp, value.element), codegen
-
-
-@intrinsic
 def lane_numbers(typingctx):
     """0 1 2 3 4 5 6 7, as int32 lanes."""
     lanes = Lanes(types.int32)

@@ -24,17 +24,16 @@ def check_options(mrf: Any, trees: Any, order: str, bands: int | None, memory: s
     choice(order, "order", ("fixed", "random"))
     choice(memory, "memory", ("auto", "low"))
     thread_count(threads)
-    if isinstance(trees, str):
-        choice(trees, "trees", NAMES)
-    else:
+    name = choice(trees, "trees", NAMES) if isinstance(trees, str) else None
+    if name is None:
         checked_sites(trees, mrf.shape)
     if bands is not None:
         count(bands, "bands", 1)
-        if not isinstance(trees, str) or trees != "bands":
+        if name != "bands":
             raise ValueError(f'bands={bands} goes with trees="bands", got trees={trees!r}')
-    if memory == "low" and (not isinstance(trees, str) or trees in ("combs", "sites")):
+    if memory == "low" and name in (None, "combs", "sites"):
         raise ValueError(f'memory="low" goes with trees="bands", "rows-columns" or "alternating", got trees={trees!r}')
-    if order == "random" and isinstance(trees, str) and trees == "sites":
+    if order == "random" and name == "sites":
         raise ValueError('order="random" does not go with trees="sites", which are updated in raster order')
 
 
