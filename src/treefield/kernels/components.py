@@ -2,18 +2,59 @@
 
 import numpy as np
 
-from treefield.kernels.grid import edge_weight
+from treefield.kernels.grid import edge_numbers, fetch, fetch_weights
 from treefield.kernels.jit import inlined, kernel
-from treefield.kernels.lanes import LANES, lane, load
+from treefield.kernels.lanes import LANES, bits, full, lane, load, lowest, minimum, store, sum_of
 from treefield.kernels.rules import pair
 
 
 @inlined
-def _root(parents, i):
+def join(parents, root, i):
+    """Join the tree of site `i` to that of `root` (-1: none yet); returns the lower of their roots, which becomes the
+    root of both."""
     while parents[i] != i:
         parents[i] = parents[parents[i]]
         i = parents[i]
-    return i
+    if root < 0 or root == i:
+        return i
+    parents[max(root, i)] = min(root, i)
+    return min(root, i)
+
+
+@inlined
+def rows_before(shape, strides, row):
+    """How far back the site before is along the last axis but one, and along the one before that; 0 at the border."""
+    dimensions = len(shape)
+    above = strides[dimensions - 2] if row % shape[dimensions - 2] > 0 else 0
+    behind = strides[0] if dimensions == 3 and row >= shape[1] else 0
+    return above, behind
+
+
+@inlined
+def number_trees(parents):
+    """Replace each site's parent, which is at most the site itself, by its tree's number, trees numbered by their
+    roots; returns how many. -1 stays."""
+    count = 0
+    for i in range(len(parents)):
+        parent = parents[i]
+        if parent == i:
+            parents[i] = count
+            count += 1
+        elif parent >= 0:
+            parents[i] = parents[parent]
+    return count
+
+
+@inlined
+def differing(x, y, i, count):
+    """The bits of those of the next eight sites, or `count` if fewer, where x and y differ."""
+    if count >= LANES:
+        return bits(load(x, i) != load(y, i))
+    found = np.int64(0)
+    for k in range(count):
+        if x[i + k] != y[i + k]:
+            found |= np.int64(1) << k
+    return found
 
 
 @kernel
@@ -22,80 +63,103 @@ def label_components(x, y, shape, strides, numbers):
 
     Neighbours along any axis are connected. The lowest site of a component comes first. About O(1) per site.
     """
-    for i in range(len(x)):
-        if x[i] == y[i]:
-            numbers[i] = -1
-            continue
-        numbers[i] = i
-        for axis in range(len(shape)):
-            before = i - strides[axis]
-            if i // strides[axis] % shape[axis] > 0 and numbers[before] >= 0:
-                a, b = _root(numbers, before), _root(numbers, i)
-                numbers[max(a, b)] = min(a, b)
-    count = 0
-    for i in range(len(x)):  # a root is the lowest site of its component: those before it are numbered already
-        if numbers[i] == i:
-            numbers[i] = -2 - count
-            count += 1
-        elif numbers[i] >= 0:
-            root = numbers[i]
-            while numbers[root] >= 0:
-                root = numbers[root]
-            numbers[i] = numbers[root]
-    for i in range(len(x)):
-        if numbers[i] < -1:
-            numbers[i] = -2 - numbers[i]
-    return count
+    width = shape[len(shape) - 1]
+    for start in range(0, len(x), width):
+        above, behind = rows_before(shape, strides, start // width)
+        last, root = -2, -1  # the last site that differs, and its root
+        for block in range(start, start + width, LANES):
+            left = differing(x, y, block, start + width - block)
+            if start + width - block >= LANES:
+                store(numbers, block, full(np.int32(-1)))
+            else:
+                for i in range(block, start + width):
+                    numbers[i] = -1
+            while left != 0:
+                i = block + lowest(left)
+                left &= left - 1
+                beside = last == i - 1
+                if not beside:
+                    root = -1
+                # where the sites before both are joined already, so are these
+                if above > 0 and numbers[i - above] >= 0 and not (beside and numbers[i - above - 1] >= 0):
+                    root = join(numbers, root, i - above)
+                if behind > 0 and numbers[i - behind] >= 0 and not (beside and numbers[i - behind - 1] >= 0):
+                    root = join(numbers, root, i - behind)
+                if root < 0:
+                    root = i
+                numbers[i] = root
+                last = i
+    return number_trees(numbers)
 
 
 @inlined
-def _add(cost, sign, number, big, finite, forbidden):
-    if cost >= big:
-        forbidden[number] += sign
+def _add(before, after, owner, big, finite, forbidden):
+    """Add to a component what a cost changes when it goes from `before` to `after`."""
+    if before < big and after < big:
+        finite[owner] += after - before
+        return
+    if before < big:
+        finite[owner] -= before
     else:
-        finite[number] += sign * cost
+        forbidden[owner] -= 1
+    if after < big:
+        finite[owner] += after
+    else:
+        forbidden[owner] += 1
 
 
 @kernel
 def unary_changes(x, y, unary, labels, numbers, big, finite, forbidden):
     """Add to each component's `finite` and `forbidden` what going from x to y changes in its unary costs."""
-    for i in range(len(x)):
-        number = numbers[i]
-        if number < 0:
-            continue
-        _add(np.float64(unary[i * labels + x[i]]), -1, number, big, finite, forbidden)
-        _add(np.float64(unary[i * labels + y[i]]), 1, number, big, finite, forbidden)
+    for block in range(0, len(x), LANES):
+        left = differing(x, y, block, len(x) - block)
+        while left != 0:
+            i = block + lowest(left)
+            left &= left - 1
+            before, after = unary[i * labels + x[i]], unary[i * labels + y[i]]
+            _add(np.float64(before), np.float64(after), numbers[i], big, finite, forbidden)
 
 
 @kernel
-def pairwise_changes(x, y, labels, grid, kind, numbers, big, finite, forbidden, labels_of, weights, edges, owners):
+def pairwise_changes(x, y, labels, grid, kind, numbers, big, finite, forbidden, work, weights):
     """The same for the pairwise costs: an edge belongs to the component of whichever end differs.
 
-    `labels_of` (x and y at both ends), `weights`, `edges` and `owners` are work space for eight edges.
+    `work` (int32) and `weights` (as the grid's) are space for eight values.
     """
     number = 0
     for axis in range(len(grid.shape)):
         stride = grid.strides[axis]
         run = (grid.shape[axis] - 1) * stride  # edges whose first sites follow each other
         for start in range(0, len(x), run + stride):
-            filled = 0
-            for i in range(start, start + run):
-                owner = max(numbers[i], numbers[i + stride])
-                if owner >= 0:
-                    labels_of[filled] = x[i]
-                    labels_of[LANES + filled] = x[i + stride]
-                    labels_of[2 * LANES + filled] = y[i]
-                    labels_of[3 * LANES + filled] = y[i + stride]
-                    weights[filled] = edge_weight(grid, axis, number + i - start)
-                    edges[filled] = number + i - start
-                    owners[filled] = owner
-                    filled += 1
-                if filled == LANES or (filled > 0 and i == start + run - 1):
-                    weight, edge = load(weights, 0), load(edges, 0)
-                    before = pair(kind, weight, edge, load(labels_of, 0), load(labels_of, LANES), labels)
-                    after = pair(kind, weight, edge, load(labels_of, 2 * LANES), load(labels_of, 3 * LANES), labels)
-                    for k in range(filled):
-                        _add(lane(before, k), -1, owners[k], big, finite, forbidden)
-                        _add(lane(after, k), 1, owners[k], big, finite, forbidden)
-                    filled = 0
+            for i in range(start, start + run, LANES):
+                count = start + run - i
+                first = fetch(numbers, i, count, -1, work)
+                second = fetch(numbers, i + stride, count, -1, work)
+                owners = first + second - minimum(first, second)
+                left = bits(full(np.int32(0)) <= owners)
+                if left == 0:
+                    continue
+                weight = fetch_weights(grid, axis, number + i - start, count, weights)
+                edges = edge_numbers(number + i - start)
+                a, b = fetch(x, i, count, 0, work), fetch(x, i + stride, count, 0, work)
+                before = pair(kind, weight, edges, a, b, labels)
+                a, b = fetch(y, i, count, 0, work), fetch(y, i + stride, count, 0, work)
+                after = pair(kind, weight, edges, a, b, labels)
+                owner = lane(owners, lowest(left))
+                infinite = bits(full(big) <= before) | bits(full(big) <= after)
+                if left == 255 and infinite == 0 and bits(owners == full(owner)) == 255:
+                    finite[owner] += sum_of(after - before)
+                    continue
+                while left != 0:
+                    k = lowest(left)
+                    _add(lane(before, k), lane(after, k), lane(owners, k), big, finite, forbidden)
+                    left &= left - 1
             number += run
+
+
+@kernel
+def take_components(x, y, numbers, taken):
+    """Set x to y on the components that are taken."""
+    for i in range(len(x)):
+        if numbers[i] >= 0 and taken[numbers[i]]:
+            x[i] = y[i]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treefield.kernels.jit import called, inlined, kernel
-from treefield.kernels.lanes import LANES, lane, load
+from treefield.kernels.lanes import LANES, bits, cast, full, lane, lane_numbers, load, mask_of, sum_of, where
 from treefield.kernels.rules import pair
 
 
@@ -65,9 +65,34 @@ def unary_energy(x, unary, labels, big):
     return total, forbidden
 
 
+@inlined
+def fetch(array, i, count, otherwise, work):
+    """The eight values of a flat array from `i` on; `otherwise` beyond `count` of them, which may lie outside."""
+    if count >= LANES:
+        return load(array, i)
+    for k in range(LANES):
+        work[k] = array[i + k] if k < count else otherwise
+    return load(work, 0)
+
+
+@inlined
+def fetch_weights(grid, axis, number, count, work):
+    """The weights of eight edges along an axis, from `number` on, in float64; 0 beyond `count` of them."""
+    if grid.uniform:
+        inside = mask_of((np.int64(1) << min(count, LANES)) - 1)
+        return where(inside, full(np.float64(grid.weights[axis])), full(0.0))
+    return cast(fetch(grid.weights, number, count, grid.weights.dtype.type(0), work), np.float64)
+
+
+@inlined
+def edge_numbers(number):
+    """The numbers of eight edges that follow each other."""
+    return full(number) + cast(lane_numbers(), np.int64)
+
+
 @kernel
-def pairwise_energy(x, labels, grid, kind, big, a, b, weights, edges):
-    """The same of the pairwise costs. `a`, `b`, `weights` and `edges` are work space for eight values each."""
+def pairwise_energy(x, labels, grid, kind, big, work, weights):
+    """The same of the pairwise costs. `work` (int32) and `weights` (as the grid's) are work space for eight values."""
     total = 0.0
     forbidden = 0
     number = 0
@@ -76,14 +101,13 @@ def pairwise_energy(x, labels, grid, kind, big, a, b, weights, edges):
         run = (grid.shape[axis] - 1) * stride  # edges whose first sites follow each other
         for start in range(0, len(x), run + stride):
             for i in range(start, start + run, LANES):
-                for k in range(LANES):
-                    inside = i + k < start + run
-                    site = i + k if inside else i
-                    a[k] = x[site]
-                    b[k] = x[site + stride]
-                    weights[k] = edge_weight(grid, axis, number + site - start) if inside else 0.0
-                    edges[k] = number + site - start
-                cost = pair(kind, load(weights, 0), load(edges, 0), load(a, 0), load(b, 0), labels)
+                count = start + run - i
+                a, b = fetch(x, i, count, 0, work), fetch(x, i + stride, count, 0, work)
+                weight = fetch_weights(grid, axis, number + i - start, count, weights)
+                cost = pair(kind, weight, edge_numbers(number + i - start), a, b, labels)
+                if bits(full(big) <= cost) == 0:
+                    total += sum_of(cost)
+                    continue
                 for k in range(LANES):
                     if lane(cost, k) >= big:
                         forbidden += 1

@@ -253,6 +253,16 @@ def bits(typingctx, mask):
 
 
 @intrinsic
+def lowest(typingctx, number):
+    """The position of the lowest bit set in an integer other than 0."""
+
+    def codegen(context, builder, sig, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
 def mask_of(typingctx, number):
     """The mask whose lane k is bit k of an integer."""
 
@@ -270,6 +280,22 @@ def lane(typingctx, value, k):
         return builder.extract_element(args[0], args[1])
 
     return value.element(value, types.intp), codegen
+
+
+@intrinsic
+def sum_of(typingctx, value):
+    """The sum of the (floating) lanes, always in the same order: ((0+4)+(2+6)) + ((1+5)+(3+7))."""
+
+    def codegen(context, builder, sig, args):
+        (vector,) = args
+        for half in (4, 2, 1):
+            order = [(k + half) % LANES for k in range(LANES)]
+            vector = builder.fadd(
+                vector, builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(_I32, LANES), order))
+            )
+        return builder.extract_element(vector, ir.Constant(_I32, 0))
+
+    return value.element(value), codegen
 
 
 @intrinsic

@@ -91,8 +91,8 @@ class GridMRF:
 
         flat = x.reshape(-1)
         unary, forbidden = unary_energy(flat, self.flat_unary, self.labels, self._big)
-        work = np.empty(8, np.int32), np.empty(8, np.int32), np.empty(8), np.empty(8, np.int64)
-        pairwise, more = pairwise_energy(flat, self.labels, self.kernel_grid(), self.rule(np.float64), self._big, *work)
+        grid, rule = self.kernel_grid(), self.rule(np.float64)
+        pairwise, more = pairwise_energy(flat, self.labels, grid, rule, self._big, *_work(grid))
         return unary + pairwise, forbidden + more
 
     def tree_set(
@@ -121,16 +121,20 @@ class GridMRF:
         """
         from treefield.kernels.components import label_components, pairwise_changes, unary_changes
 
-        grid = self.kernel_grid()
+        grid, rule = self.kernel_grid(), self.rule(np.float64)
         flat = x.reshape(-1), y.reshape(-1)
-        numbers = np.empty(self.size, np.int64)
+        numbers = np.empty(len(flat[0]), np.int32)
         count = label_components(*flat, grid.shape, grid.strides, numbers)
         finite, forbidden = np.zeros(count), np.zeros(count, np.int64)
         unary_changes(*flat, self.flat_unary, self.labels, numbers, self._big, finite, forbidden)
-        work = np.zeros(32, np.int32), np.zeros(8), np.zeros(8, np.int64), np.zeros(8, np.int64)
-        rule = self.rule(np.float64)
-        pairwise_changes(*flat, self.labels, grid, rule, numbers, self._big, finite, forbidden, *work)
-        return numbers.reshape(self.shape), finite, forbidden
+        pairwise_changes(*flat, self.labels, grid, rule, numbers, self._big, finite, forbidden, *_work(grid))
+        return numbers.reshape(x.shape), finite, forbidden
+
+    def take(self, x: np.ndarray, y: np.ndarray, numbers: np.ndarray, taken: np.ndarray) -> None:
+        """Set x to y, in place, on the components (as `components` numbers them) that are taken."""
+        from treefield.kernels.components import take_components
+
+        take_components(x.reshape(-1), y.reshape(-1), numbers.reshape(-1), taken)
 
     def check_tree_set(self, trees: Any, **options: Any) -> None:
         """Refuse what `tree_set` would, without any work."""
@@ -228,6 +232,11 @@ class GridMRF:
                     f"a weight of {least:g} is too small beside a forbidden (+inf) pair; use 0 for no edge"
                 )
             self._big_table = 2 * self._big * max(1.0, 2.0 ** math.ceil(-math.log2(least)))
+
+
+def _work(grid: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Space for eight labels and eight weights, for kernels."""
+    return np.zeros(8, np.int32), np.zeros(8, grid.weights.dtype)
 
 
 def _check_unary(unary: Any) -> np.ndarray:

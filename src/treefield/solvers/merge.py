@@ -36,6 +36,6 @@ def merge(mrf: Any, x: Any, y: Any) -> np.ndarray:
     model(mrf)
     x = labelling(x, mrf.shape, mrf.labels, "x")
     y = labelling(y, mrf.shape, mrf.labels, "y")
-    components, finite, forbidden = mrf.components(x, y)
-    taken = (forbidden < 0) | ((forbidden == 0) & (finite <= 0))
-    return np.where(np.append(taken, False)[components], y, x)
+    numbers, finite, forbidden = mrf.components(x, y)
+    mrf.take(x, y, numbers, (forbidden < 0) | ((forbidden == 0) & (finite <= 0)))
+    return x
