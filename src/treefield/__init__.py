@@ -6,13 +6,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from treefield import moves
     from treefield.models.grid import GridMRF
     from treefield.models.pairwise import EdgeTables, Potts, Table, TruncatedLinear, TruncatedQuadratic
     from treefield.results import MAPResult
+    from treefield.solvers.anneal import anneal
+    from treefield.solvers.genetic import genetic
     from treefield.solvers.icm import icm
     from treefield.solvers.merge import merge
     from treefield.solvers.scan_line import scan_line
     from treefield.solvers.t_icm import t_icm
+    from treefield.solvers.t_ils import t_ils
     from treefield.solvers.tree_bp import tree_bp
 
 __version__ = "0.1.0"
@@ -27,9 +31,12 @@ _HOMES = {
     "EdgeTables": "models.pairwise",
     "MAPResult": "results",
     "tree_bp": "solvers.tree_bp",
+    "anneal": "solvers.anneal",
+    "genetic": "solvers.genetic",
     "icm": "solvers.icm",
     "merge": "solvers.merge",
     "t_icm": "solvers.t_icm",
+    "t_ils": "solvers.t_ils",
     "scan_line": "solvers.scan_line",
 }
 
@@ -41,15 +48,21 @@ __all__ = [
     "Table",
     "TruncatedLinear",
     "TruncatedQuadratic",
+    "anneal",
+    "genetic",
     "icm",
     "merge",
+    "moves",
     "scan_line",
     "t_icm",
+    "t_ils",
     "tree_bp",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "moves":
+        return importlib.import_module("treefield.moves")
     if name not in _HOMES:
         raise AttributeError(f"module 'treefield' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"treefield.{_HOMES[name]}"), name)

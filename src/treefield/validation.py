@@ -115,6 +115,17 @@ def count(value: Any, name: str, least: int = 0) -> int:
     return int(value)
 
 
+def function(value: Any, name: str, of: str) -> Any:
+    """`value` if it can be called, or an error; a class is no object of it."""
+    if isinstance(value, type):
+        raise TypeError(
+            f"{name} must be a function of {of}, got the class {value.__name__}; did you mean {value.__name__}()?"
+        )
+    if not callable(value):
+        raise TypeError(f"{name} must be a function of {of}, got {_shown(value)}")
+    return value
+
+
 def generator(rng: Any) -> np.random.Generator:
     """A NumPy generator from None, an integer seed or a generator."""
     if isinstance(rng, np.random.Generator):

@@ -5,6 +5,7 @@ import numpy as np
 from treefield.kernels.grid import edge_numbers, fetch, fetch_weights
 from treefield.kernels.jit import inlined, kernel
 from treefield.kernels.lanes import LANES, bits, full, lane, load, lowest, minimum, store, sum_of
+from treefield.kernels.random import bits64
 from treefield.kernels.rules import pair
 
 
@@ -163,3 +164,13 @@ def take_components(x, y, numbers, taken):
     for i in range(len(x)):
         if numbers[i] >= 0 and taken[numbers[i]]:
             x[i] = y[i]
+
+
+@kernel
+def hash_components(x, y, labels, numbers, before, after):
+    """A number for the labels that each component holds in x and in y: the same labels on the same sites give the same
+    number, others hardly ever. `before` and `after` start at 0."""
+    for i in range(len(x)):
+        if numbers[i] >= 0:
+            before[numbers[i]] ^= bits64(0, i * labels + x[i])
+            after[numbers[i]] ^= bits64(0, i * labels + y[i])

@@ -113,6 +113,13 @@ class GridMRF:
 
         return tree_set(self, trees, order=order, bands=bands, memory=memory, threads=threads)
 
+    def checkerboard(self) -> Any:
+        """The sites of one colour after the other: an object whose `sample(x, temperature, rng)` draws each site's
+        label given its neighbours, in place, and returns the energy change."""
+        from treefield.trees.checkerboard import Checkerboard
+
+        return Checkerboard(self)
+
     def components(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The connected components of the sites where two checked labellings differ, and what each changes from x to y.
 
@@ -135,6 +142,11 @@ class GridMRF:
         from treefield.kernels.components import take_components
 
         take_components(x.reshape(-1), y.reshape(-1), numbers.reshape(-1), taken)
+
+    def parts(self) -> list[Any]:
+        """Everything that makes the model, arrays and what `repr` tells: two models of equal parts are the same."""
+        table = self._tables if self._tables is not None else self.pairwise.table(self.labels)
+        return [self.unary, type(self.pairwise).__name__, table, self._edge_weights]
 
     def check_tree_set(self, trees: Any, **options: Any) -> None:
         """Refuse what `tree_set` would, without any work."""
@@ -159,6 +171,11 @@ class GridMRF:
         """What stands in for a forbidden cost in messages: more than all finite costs can differ by. inf if nothing is
         forbidden."""
         return self._big
+
+    @property
+    def has_diagonal(self) -> bool:
+        """Whether equal neighbouring labels may cost something."""
+        return self._tables is not None or bool(np.diagonal(self.pairwise.table(self.labels)).any())
 
     def rule(self, dtype: Any = None) -> Any:
         """The message rule of the pairwise cost, for kernels; a new one each time, since it may hold work space."""

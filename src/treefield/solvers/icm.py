@@ -17,6 +17,7 @@ def icm(
     time_limit: float | None = None,
     callback: Callable[[MAPResult], Any] | None = None,
     rng: Any = None,
+    progress: bool = False,
 ) -> MAPResult:
     """Minimise the energy one site at a time: each takes its cheapest label given its neighbours, until none wants
     another.
@@ -27,7 +28,7 @@ def icm(
     Parameters
     ----------
     mrf : GridMRF
-    x0, maxiter, time_limit, callback, rng
+    x0, maxiter, time_limit, callback, rng, progress
         As in `t_icm`.
 
     Returns
@@ -41,5 +42,6 @@ def icm(
     >>> tf.icm(mrf, rng=0).fun >= tf.t_icm(mrf, rng=0).fun
     True
     """
-    run, rng = begin("icm", mrf, x0, rng, maxiter, time_limit, callback)
+    limits = {"maxiter": maxiter, "time_limit": time_limit, "callback": callback, "progress": progress}
+    run, rng = begin("icm", mrf, x0, rng, limits)
     return descend(run, lambda: mrf.tree_set("sites"), rng, "site")

@@ -36,6 +36,11 @@ def merge(mrf: Any, x: Any, y: Any) -> np.ndarray:
     model(mrf)
     x = labelling(x, mrf.shape, mrf.labels, "x")
     y = labelling(y, mrf.shape, mrf.labels, "y")
+    merge_into(mrf, x, y)
+    return x
+
+
+def merge_into(mrf: Any, x: np.ndarray, y: np.ndarray) -> None:
+    """The same in place on `x`, of labellings that are known to be valid."""
     numbers, finite, forbidden = mrf.components(x, y)
     mrf.take(x, y, numbers, (forbidden < 0) | ((forbidden == 0) & (finite <= 0)))
-    return x

@@ -1,4 +1,5 @@
-"""What all solvers share: the clock, the limits, the trace, the callback, the interrupt and the result."""
+"""What all solvers share: the clock, the limits, the trace, the best labelling, the callback, the interrupt, the
+progress bar, what a checkpoint keeps, and the result."""
 
 from __future__ import annotations
 
@@ -11,6 +12,9 @@ import numpy as np
 
 from treefield.kernels.jit import compile_seconds, loading
 from treefield.results import TRACE, MAPResult, relative_gap
+from treefield.solvers.checkpoint import Checkpoint
+from treefield.solvers.interrupt import Interrupts
+from treefield.solvers.progress import Bar
 from treefield.solvers.start import starting_labelling
 from treefield.validation import count, generator, model, real_scalar
 
@@ -19,10 +23,10 @@ CONVERGED, MAXITER, TIME_LIMIT, CALLBACK, INTERRUPTED, FORBIDDEN = range(6)
 
 
 class Timer:
-    """Seconds since it was made, compilation left out."""
+    """Seconds since it was made and those `spent` before, compilation left out."""
 
-    def __init__(self) -> None:
-        self._start = time.perf_counter() - compile_seconds()
+    def __init__(self, spent: float = 0.0) -> None:
+        self._start = time.perf_counter() - compile_seconds() - spent
 
     def seconds(self) -> float:
         """Seconds so far."""
@@ -30,9 +34,10 @@ class Timer:
 
 
 class Run:
-    """One run of a solver that never raises the energy of its labelling `x`, which it changes in place.
+    """One run of a solver that changes its labelling `x` in place.
 
-    Used as a context that swallows Ctrl-C: ``with run: while run.goes_on(): ...; run.record(change)``; then `result`.
+    ``with run: while run.goes_on(): ...; run.record(change)``; then `result`. The context swallows Ctrl-C. A solver
+    that can raise the energy says so with ``keep_best()``: then the best labelling is kept beside `x`.
     """
 
     def __init__(
@@ -45,82 +50,152 @@ class Run:
         maxiter: int | None = None,
         time_limit: float | None = None,
         callback: Callable[[MAPResult], Any] | None = None,
+        patience: int | None = None,
+        progress: bool | Bar = False,
+        interrupts: Interrupts | None = None,
     ) -> None:
         self.mrf, self.x, self.method = mrf, x, method
         self.energy = _energy(mrf, x)
+        self.nit = 0
+        self.figures: dict[str, float] = {}  # what the progress bar shows beside the energies
         self._timer, self._maxiter, self._time_limit, self._callback = timer, maxiter, time_limit, callback
+        self._patience = patience
+        # a bar and interrupts that are given belong to several runs: whoever made them looks after them
+        self._bar = progress if isinstance(progress, Bar) else None
+        self._own_bar = progress is True
+        self._own_interrupts = interrupts is None
+        self._interrupts = interrupts or Interrupts()
         self._status, self._message = CONVERGED, ""
         self._summed = self.energy  # the last energy that was summed afresh
-        self._rows: list[tuple[int, float, float]] = [(0, timer.seconds(), self.energy)]
+        self._best: np.ndarray | None = None
+        self._best_rank = self._rank()
+        self._last_gain = 0
+        self._trace = np.zeros(64, TRACE)
+        self._rows = 0
+        self._add_row()
 
     def __enter__(self) -> Run:
+        if self._own_interrupts:
+            self._interrupts.__enter__()
+        if self._own_bar:
+            self._bar = Bar(self.method, self._maxiter)
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
+        if self._own_interrupts:
+            self._interrupts.__exit__()
+        if self._own_bar and self._bar is not None:
+            self._bar.close()
         if kind is None or not issubclass(kind, KeyboardInterrupt):
             return False
-        self.stop(INTERRUPTED, "interrupted; the labelling is the best so far")
+        self._interrupt("interrupted")
         return True
 
-    @property
-    def nit(self) -> int:
-        """Iterations made."""
-        return self._rows[-1][0]
+    def keep_best(self) -> None:
+        """From now on the energy may rise: keep the best labelling beside `x`."""
+        self._best = self.x.copy()
 
     def goes_on(self) -> bool:
         """Whether another iteration may start."""
         if self._message:
             return False
-        if self._maxiter is not None and self.nit >= self._maxiter:
+        if self._interrupts.pending:
+            self._interrupt(self._interrupts.pending)
+        elif self._maxiter is not None and self.nit >= self._maxiter:
             self.stop(MAXITER, f"maxiter = {self._maxiter} iterations made")
-        elif self._time_limit is not None and self._timer.seconds() >= self._time_limit:
+        elif self.late():
             self.stop(TIME_LIMIT, f"time_limit = {self._time_limit:g} s reached")
+        elif self._patience is not None and self.nit - self._last_gain >= self._patience:
+            self.stop(CONVERGED, f"no new best in patience = {self._patience} iterations")
         return not self._message
 
-    def record(self, change: float) -> bool:
-        """Note that an iteration has changed the energy by `change`, and call the callback; whether it fell.
+    def late(self) -> bool:
+        """Whether the time is over, or someone wants the run to end: no further sweep may start."""
+        over = self._time_limit is not None and self._timer.seconds() >= self._time_limit
+        return over or bool(self._interrupts.pending)
+
+    @property
+    def fraction(self) -> float:
+        """How much of the run is over: of its iterations if they are limited, else of its time."""
+        if self._maxiter is not None:
+            return self.nit / max(1, self._maxiter)
+        return 0.0 if self._time_limit is None else min(1.0, self._timer.seconds() / max(self._time_limit, 1e-9))
+
+    def record(self, change: float, *, iterations: int = 1) -> bool:
+        """Note that an iteration (or the first local search: none) has changed the energy by `change`, and call the
+        callback; whether the energy fell.
 
         A change that may be rounding is not trusted: the energy is then summed afresh, so that no run goes round in
         circles between labellings of equal energy.
         """
         fell = change < 0
-        if math.isinf(self.energy) or (fell and -change <= _ROUNDING * abs(self.energy)):
+        if self.mrf.big < math.inf or (fell and -change <= _ROUNDING * abs(self.energy)):
             before, self._summed = self._summed, _energy(self.mrf, self.x)
             self.energy = self._summed
             fell = fell and (self._summed < before or math.isinf(self._summed))
         else:
             self.energy += change
-        self._rows.append((self.nit + 1, self._timer.seconds(), self.energy))
+        self.nit += iterations
+        self._note_best()
+        self._add_row()
+        if self._bar is not None:
+            self._bar.step(iterations, self.energy, self.best, **self.figures)
         if self._callback is not None:
             try:
-                self._callback(self.result(self.x.copy()))
+                self._callback(self.result(copy=True))
             except StopIteration:
                 self.stop(CALLBACK, "stopped by the callback")
         return fell
+
+    def _add_row(self) -> None:
+        if self._rows == len(self._trace):
+            self._trace = np.concatenate([self._trace, np.zeros_like(self._trace)])
+        self._trace[self._rows] = self.nit, self._timer.seconds(), self.energy, self.best, math.nan
+        self._rows += 1
+
+    @property
+    def best(self) -> float:
+        """The best energy so far."""
+        forbidden, finite = self._best_rank
+        return math.inf if forbidden else finite
+
+    def _rank(self) -> tuple[int, float]:
+        """What makes one labelling better than another: fewer forbidden costs, then less energy."""
+        if self.mrf.big == math.inf:
+            return 0, self.energy
+        finite, forbidden = self.mrf.energy_parts(self.x)
+        return forbidden, finite
+
+    def _note_best(self) -> None:
+        rank, (forbidden, finite) = self._rank(), self._best_rank
+        if rank >= self._best_rank:
+            return
+        if rank[0] < forbidden or rank[1] < finite - _ROUNDING * abs(finite):
+            self._last_gain = self.nit
+        self._best_rank = rank
+        if self._best is not None:
+            np.copyto(self._best, self.x)
 
     def stop(self, status: int, message: str) -> None:
         """Let no further iteration start."""
         self._status, self._message = status, message
 
-    def result(self, x: np.ndarray | None = None, lower_bound: float = math.nan) -> MAPResult:
+    def _interrupt(self, how: str) -> None:
+        self.stop(INTERRUPTED, f"{how}; the labelling is the best so far")
+
+    def result(self, lower_bound: float = math.nan, *, copy: bool = False) -> MAPResult:
         """The result so far."""
-        labelling = self.x if x is None else x
+        labelling = self.x if self._best is None else self._best
         fun = _energy(self.mrf, labelling)
         status, message = self._status, self._message or "running"
         if math.isinf(fun):
             forbidden = self.mrf.energy_parts(labelling)[1]
             message += f"; the labelling has infinite energy: it holds {forbidden} forbidden costs"
             status = status if status == INTERRUPTED else FORBIDDEN
-        rows = np.array(self._rows)
-        trace = np.empty(len(rows), TRACE)
-        trace["iteration"], trace["seconds"], trace["energy"] = rows.T
-        # energies are tracked by their changes: let rounding not put one below the last, which is computed afresh
-        trace["energy"] = np.maximum(trace["energy"], fun)
-        trace["energy"][-1] = fun
-        trace["best"] = trace["energy"]
+        trace = self._true_trace(fun)
         trace["bound"] = lower_bound
         return MAPResult(
-            x=labelling,
+            x=labelling.copy() if copy else labelling,
             fun=fun,
             nit=self.nit,
             success=status not in (INTERRUPTED, FORBIDDEN),
@@ -132,6 +207,51 @@ class Run:
             trace=trace,
         )
 
+    def _true_trace(self, fun: float) -> np.ndarray:
+        trace = self._trace[: self._rows].copy()
+        # energies are tracked by their changes: let rounding not put one below the best, which is computed afresh
+        for name in ("energy", "best"):
+            trace[name] = np.maximum(trace[name], fun)
+        trace["best"][-1] = fun
+        if self._best is None:
+            trace["energy"][-1] = fun
+        return trace
+
+    def save(
+        self,
+        file: Checkpoint | None,
+        rng: np.random.Generator,
+        numbers: dict[str, Any],
+        arrays: dict[str, np.ndarray] | None = None,
+    ) -> None:
+        """Write a checkpoint, if there is a file for it and it is time: the run, the generator, and what else the
+        solver needs to go on exactly as it would have."""
+        if file is None or not (self._message or file.due):
+            return
+        small = np.min_scalar_type(self.mrf.labels - 1)
+        best = self.x if self._best is None else self._best
+        mine = {"nit": self.nit, "best_rank": self._best_rank, "summed": self._summed, "gained": self._last_gain}
+        labellings = {"x": self.x.astype(small), "best": best.astype(small), "trace": self._trace[: self._rows]}
+        file.save({"run": mine, "rng": rng.bit_generator.state, **numbers}, labellings | (arrays or {}))
+
+    def resume(self, rng: np.random.Generator, numbers: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Go on from what `save` wrote."""
+        mine = numbers["run"]
+        if type(rng.bit_generator).__name__ != numbers["rng"]["bit_generator"]:
+            raise ValueError(
+                f"the checkpoint's random numbers are from {numbers['rng']['bit_generator']}, "
+                f"but rng draws them from {type(rng.bit_generator).__name__}"
+            )
+        rng.bit_generator.state = numbers["rng"]
+        np.copyto(self.x, arrays["x"])
+        if self._best is not None:
+            np.copyto(self._best, arrays["best"])
+        self._trace, self._rows = arrays["trace"], len(arrays["trace"])
+        self.nit, self.energy = mine["nit"], float(self._trace["energy"][-1])
+        self._best_rank = (int(mine["best_rank"][0]), float(mine["best_rank"][1]))
+        self._summed, self._last_gain = mine["summed"], mine["gained"]
+        self._timer = Timer(float(self._trace["seconds"][-1]))
+
 
 def _energy(mrf: Any, x: np.ndarray) -> float:
     """`mrf.energy` of a labelling known to be valid, without a copy of it."""
@@ -139,10 +259,10 @@ def _energy(mrf: Any, x: np.ndarray) -> float:
     return math.inf if forbidden else finite
 
 
-def begin(method: str, mrf: Any, x0: Any, rng: Any, maxiter: Any, time_limit: Any, callback: Any) -> tuple[Run, Any]:
+def begin(method: str, mrf: Any, x0: Any, rng: Any, limits: dict[str, Any]) -> tuple[Run, Any]:
     """A run from the start that `x0` names, and the generator, their arguments checked."""
     model(mrf)
-    limits = checked_limits(maxiter, time_limit, callback)
+    limits = checked_limits(**limits)
     rng = generator(rng)
     with loading():
         mrf.energy_parts(np.zeros(0, np.int32))
@@ -160,14 +280,18 @@ def descend(run: Run, prepare: Callable[[], Any], rng: np.random.Generator, what
     return run.result()
 
 
-def checked_limits(maxiter: Any, time_limit: Any, callback: Any) -> dict[str, Any]:
+def checked_limits(
+    maxiter: Any = None, time_limit: Any = None, callback: Any = None, patience: Any = None, **others: Any
+) -> dict[str, Any]:
     """The keywords all solvers take, or an error that says what is wrong with them."""
     if maxiter is not None:
         maxiter = count(maxiter, "maxiter")
+    if patience is not None:
+        patience = count(patience, "patience", 1)
     if time_limit is not None:
         time_limit = real_scalar(time_limit, "time_limit", infinite=True)
         if time_limit < 0:
             raise ValueError(f"time_limit must be at least 0 seconds, got {time_limit}")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function of one MAPResult, got {callback!r}")
-    return {"maxiter": maxiter, "time_limit": time_limit, "callback": callback}
+    return {"maxiter": maxiter, "time_limit": time_limit, "callback": callback, "patience": patience, **others}

@@ -21,6 +21,7 @@ def t_icm(
     time_limit: float | None = None,
     callback: Callable[[MAPResult], Any] | None = None,
     rng: Any = None,
+    progress: bool = False,
     memory: str = "auto",
     threads: int | None = None,
 ) -> MAPResult:
@@ -51,6 +52,8 @@ def t_icm(
         Called with a `MAPResult` after every sweep; raise StopIteration to stop.
     rng : None, int or numpy.random.Generator
         For a random start or order. The same seed gives the same answer.
+    progress : bool
+        Show a progress bar with the energy.
     memory : "auto" or "low"
         "auto" keeps one packed copy of the unary per axis; "low" packs a few lines at a time: memory for the labelling
         and a few megabytes, at the price of speed. The answer is the same.
@@ -73,5 +76,6 @@ def t_icm(
     options = {"order": order, "bands": bands, "memory": memory, "threads": threads}
     model(mrf)
     mrf.check_tree_set(trees, **options)
-    run, rng = begin("t_icm", mrf, x0, rng, maxiter, time_limit, callback)
+    limits = {"maxiter": maxiter, "time_limit": time_limit, "callback": callback, "progress": progress}
+    run, rng = begin("t_icm", mrf, x0, rng, limits)
     return descend(run, lambda: mrf.tree_set(trees, **options), rng, "tree")

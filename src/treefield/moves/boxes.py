@@ -1,0 +1,84 @@
+"""Jumps that give whole boxes of sites one label."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from treefield.validation import choice, count, real_scalar
+
+
+class BoxJump:
+    """Give each of many random boxes one label. Label maps are piecewise constant, so this is the move that most often
+    leads downhill after a sweep.
+
+    Parameters
+    ----------
+    label : "best", "neighbour", "random" or "scramble"
+        What a box gets: the constant label that costs least there, the label of a site in or beside the box, any label,
+        or a random label for every one of its sites (for frustrated models such as spin glasses).
+    size : (least, most)
+        The side of a box is drawn log-uniformly between these.
+    density : float
+        About which share of the sites lies in boxes; drawn from U(0, `density`) for every jump.
+
+    Examples
+    --------
+    >>> import numpy as np, treefield as tf
+    >>> mrf = tf.GridMRF(np.tile([0, 3, 1, 2], (6, 6, 1)), tf.Potts(1))
+    >>> x = np.full((6, 6), 3, np.int32)
+    >>> np.unique(tf.moves.BoxJump("best", size=(2, 4))(x, mrf, np.random.default_rng(0)))
+    array([0, 3], dtype=int32)
+    """
+
+    def __init__(self, label: str = "best", size: tuple[int, int] = (3, 24), density: float = 0.5) -> None:
+        self.label = choice(label, "label", ("best", "neighbour", "random", "scramble"))
+        if not isinstance(size, list | tuple) or len(size) != 2:
+            raise ValueError(f"size must be two integers, the least and the greatest side of a box, got {size!r}")
+        self.size = count(size[0], "size[0]", 1), count(size[1], "size[1]", 1)
+        if self.size[0] > self.size[1]:
+            raise ValueError(f"size must ascend, got {self.size}")
+        self.density = real_scalar(density, "density")
+        if self.density <= 0:
+            raise ValueError(f"density must be above 0, got {self.density:g}")
+
+    def __repr__(self) -> str:
+        return f"BoxJump({self.label!r}, size={self.size}, density={self.density:g})"
+
+    def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
+        from treefield.kernels import regions
+
+        y = x.copy()
+        shape = np.array((1, *mrf.shape)[-3:])
+        low, high = self._draw(shape, rng)
+        boxes = shape, low.reshape(-1), high.reshape(-1)
+        if self.label == "scramble":
+            regions.scramble_boxes(y.reshape(-1), *boxes, mrf.labels, rng.integers(2**63, dtype=np.uint64))
+        elif self.label == "best":
+            work = np.empty(mrf.labels + 8)
+            rule = mrf.rule(np.float64)
+            grid = mrf.kernel_grid()
+            regions.best_boxes(y.reshape(-1), mrf.flat_unary, mrf.labels, grid, rule, mrf.has_diagonal, *boxes, work)
+        else:
+            if self.label == "random":
+                labels = rng.integers(mrf.labels, size=len(low), dtype=np.int32)
+            else:
+                near = np.minimum(np.maximum(rng.integers(low - 1, high + 1), 0), shape - 1)
+                labels = x.reshape(shape)[tuple(near.T)]
+            regions.fill_boxes(y.reshape(-1), *boxes, labels)
+        return y
+
+    def _draw(self, shape: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """The corners of the boxes, [box][axis]."""
+        least, most = self.size
+        axes = np.count_nonzero(shape > 1) or 1
+        area = rng.uniform(0, self.density) * math.prod(shape)
+        mean = ((least + most) / 2) ** axes
+        boxes = max(1, round(area / mean))
+        side = np.exp(rng.uniform(math.log(least), math.log(most + 1), (boxes, 1))).astype(np.int64)
+        side = np.maximum((side * rng.uniform(0.5, 1.0, (boxes, 3)) + 0.5).astype(np.int64), 1)
+        middle = rng.integers(0, shape, (boxes, 3))
+        low = np.maximum(middle - side // 2, 0)
+        return low, np.minimum(low + side, shape)

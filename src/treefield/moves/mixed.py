@@ -1,0 +1,87 @@
+"""A mixture of jumps that learns which kind pays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from treefield.moves.boxes import BoxJump
+from treefield.moves.segments import SegmentJump
+from treefield.moves.state import restore, state_of
+
+_MEMORY = 0.8  # how much of what a kind has won counts after its next use
+_FLOOR = 0.1  # the share of jumps that are spread evenly over all kinds
+
+
+class MixedJump:
+    """Jumps of several kinds, each used the more often the more energy it has lately won per unit of work.
+
+    Which kind pays depends on the problem and on the moment. Work is counted in sites x labels, not in seconds, so that
+    the same seed makes the same choices on any machine.
+
+    Parameters
+    ----------
+    jumps : list of jumps, optional
+        The default is boxes set to their best, to a neighbouring and to scrambled labels, and segments set to a
+        neighbour's or to a shifted label.
+
+    Examples
+    --------
+    >>> import treefield as tf
+    >>> jump = tf.moves.MixedJump([tf.moves.BoxJump("best"), tf.moves.SegmentJump("shift")])
+    """
+
+    def __init__(self, jumps: Sequence[Any] | None = None) -> None:
+        if jumps is None:
+            jumps = [
+                BoxJump("best"),
+                BoxJump("neighbour"),
+                BoxJump("scramble", size=(4, 16)),
+                SegmentJump("neighbour"),
+                SegmentJump("shift"),
+            ]
+        if not isinstance(jumps, list | tuple) or not jumps:
+            raise TypeError(f"jumps must be a list of at least one jump, got {jumps!r}")
+        for number, jump in enumerate(jumps):
+            if isinstance(jump, type) or not callable(jump):
+                raise TypeError(f"jumps[{number}] must be a function of (x, mrf, rng), got {jump!r}")
+        self.jumps = list(jumps)
+        self.won = np.zeros(len(jumps))
+        self.work = np.zeros(len(jumps))
+        self.last = 0
+
+    def __repr__(self) -> str:
+        return f"MixedJump({self.jumps})"
+
+    def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
+        self.last = self._choose(rng)
+        return self.jumps[self.last](x, mrf, rng)
+
+    def _choose(self, rng: np.random.Generator) -> int:
+        untried = np.flatnonzero(self.work == 0)
+        if len(untried):
+            return int(untried[0])
+        rates = self.won / self.work
+        total = rates.sum()
+        even = np.full(len(rates), 1 / len(rates))
+        odds = even if total <= 0 else _FLOOR * even + (1 - _FLOOR) * rates / total
+        return int(rng.choice(len(rates), p=odds))
+
+    def learn(self, won: float, work: float) -> None:
+        """Told by the search: the energy that the last jump won, and the work it took."""
+        self.won[self.last] = _MEMORY * self.won[self.last] + won
+        self.work[self.last] = _MEMORY * self.work[self.last] + work
+        inner = self.jumps[self.last]
+        if hasattr(inner, "learn"):
+            inner.learn(won, work)
+
+    def get_state(self) -> dict[str, Any]:
+        inner = [state_of(jump) for jump in self.jumps]
+        return {"won": self.won.tolist(), "work": self.work.tolist(), "last": self.last, "jumps": inner}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self.won, self.work, self.last = np.array(state["won"]), np.array(state["work"]), state["last"]
+        for jump, inner in zip(self.jumps, state["jumps"], strict=True):
+            restore(jump, inner)

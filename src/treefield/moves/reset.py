@@ -1,0 +1,109 @@
+"""Jumps that reset the labels of a random share of the sites."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from treefield.validation import real_scalar
+
+
+class _ResetJump:
+    """Give a share of the sites, of a size that is drawn anew for every jump, random labels."""
+
+    def share(self, rng: np.random.Generator) -> float:
+        """The share of the sites to reset."""
+        raise NotImplementedError
+
+    def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
+        y = x.copy()
+        count = round(self.share(rng) * mrf.size)
+        sites = rng.choice(mrf.size, count, replace=False, shuffle=False)
+        y.reshape(-1)[sites] = rng.integers(mrf.labels, size=count, dtype=np.int32)
+        return y
+
+
+class UniformJump(_ResetJump):
+    """The paper's jump: random labels for a share of the sites drawn from U(0, `rho_max`).
+
+    Examples
+    --------
+    >>> import numpy as np, treefield as tf
+    >>> mrf = tf.GridMRF(np.zeros((10, 10, 256)), tf.Potts(1))
+    >>> x = np.zeros((10, 10), np.int32)
+    >>> np.count_nonzero(tf.moves.UniformJump(0.5)(x, mrf, np.random.default_rng(0)))
+    32
+    """
+
+    def __init__(self, rho_max: float = 0.1) -> None:
+        self.rho_max = _share(rho_max, "rho_max")
+
+    def __repr__(self) -> str:
+        return f"UniformJump({self.rho_max:g})"
+
+    def share(self, rng: np.random.Generator) -> float:
+        return rng.uniform(0, self.rho_max)
+
+
+class BetaJump(_ResetJump):
+    """Random labels for a share of the sites drawn from `rho_max` times a Beta(`a`, `b`) distribution.
+
+    Examples
+    --------
+    >>> import treefield as tf
+    >>> tf.moves.BetaJump(1, 9)
+    BetaJump(1, 9, rho_max=1)
+    """
+
+    def __init__(self, a: float = 1.0, b: float = 9.0, rho_max: float = 1.0) -> None:
+        self.a, self.b = _positive(a, "a"), _positive(b, "b")
+        self.rho_max = _share(rho_max, "rho_max")
+
+    def __repr__(self) -> str:
+        return f"BetaJump({self.a:g}, {self.b:g}, rho_max={self.rho_max:g})"
+
+    def share(self, rng: np.random.Generator) -> float:
+        return self.rho_max * rng.beta(self.a, self.b)
+
+
+class LevyJump(_ResetJump):
+    """Random labels for a share of the sites drawn from a power law, p(rho) ~ rho^-`alpha` between `rho_min` and
+    `rho_max`: mostly small steps, now and then nearly a restart.
+
+    Examples
+    --------
+    >>> import treefield as tf
+    >>> tf.moves.LevyJump(1.5)
+    LevyJump(1.5, rho_min=0.001, rho_max=1)
+    """
+
+    def __init__(self, alpha: float = 1.5, rho_min: float = 0.001, rho_max: float = 1.0) -> None:
+        self.alpha = _positive(alpha, "alpha")
+        self.rho_min, self.rho_max = _share(rho_min, "rho_min"), _share(rho_max, "rho_max")
+        if self.rho_min > self.rho_max:
+            raise ValueError(f"rho_min must be at most rho_max, got {self.rho_min:g} and {self.rho_max:g}")
+
+    def __repr__(self) -> str:
+        return f"LevyJump({self.alpha:g}, rho_min={self.rho_min:g}, rho_max={self.rho_max:g})"
+
+    def share(self, rng: np.random.Generator) -> float:
+        u, power = rng.random(), 1 - self.alpha
+        if abs(power) < 1e-9:
+            return self.rho_min * (self.rho_max / self.rho_min) ** u
+        low, high = self.rho_min**power, self.rho_max**power
+        return (low + u * (high - low)) ** (1 / power)
+
+
+def _share(value: Any, name: str) -> float:
+    number = real_scalar(value, name)
+    if not 0 < number <= 1:
+        raise ValueError(f"{name} is a share of the sites and must be above 0 and at most 1, got {number:g}")
+    return number
+
+
+def _positive(value: Any, name: str) -> float:
+    number = real_scalar(value, name)
+    if number <= 0:
+        raise ValueError(f"{name} must be above 0, got {number:g}")
+    return number

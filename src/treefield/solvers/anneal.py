@@ -1,0 +1,120 @@
+"""Simulated annealing (Geman & Geman): Gibbs sampling of single sites, colder and colder."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from treefield.results import MAPResult
+from treefield.solvers.checkpoint import Checkpoint
+from treefield.solvers.run import Run, begin
+from treefield.validation import choice, model, real_scalar
+
+_MAXITER = 1000  # sweeps where no limit is given
+_RANGE = 300.0  # the hottest temperature over the coldest, by default
+
+
+def anneal(
+    mrf: Any,
+    x0: Any = None,
+    *,
+    schedule: str = "geometric",
+    temperatures: tuple[float, float] | None = None,
+    maxiter: int | None = None,
+    patience: int | None = None,
+    time_limit: float | None = None,
+    callback: Callable[[MAPResult], Any] | None = None,
+    rng: Any = None,
+    progress: bool = False,
+    checkpoint: Any = None,
+) -> MAPResult:
+    """Minimise the energy by simulated annealing.
+
+    An iteration is a sweep of the Gibbs sampler over every site of one colour of a checkerboard, then of the other: a
+    site takes label l with probability proportional to exp(-cost(l) / temperature), given its neighbours.
+
+    Parameters
+    ----------
+    mrf : GridMRF
+    x0 : labelling, "random", "unary" or "scan-line", optional
+        Where to start; None is "random".
+    schedule : "geometric" or "log"
+        "geometric" goes from the first to the second temperature by equal factors, over `maxiter` sweeps or, without
+        `maxiter`, over `time_limit`. "log" is the first temperature / log2(2 + k) in sweep k, Geman & Geman's schedule,
+        and never below the second.
+    temperatures : (hot, cold), optional
+        By default hot is the mean range of a site's costs in a random labelling, and cold a small part of it.
+    maxiter, time_limit : optional
+        At most so many sweeps, or seconds; without any limit 1000 sweeps.
+    patience, callback, rng, progress, checkpoint
+        As in `t_ils`.
+
+    Returns
+    -------
+    MAPResult
+        With the best labelling that any sweep ended in. Memory: one packed copy of the unary.
+
+    Examples
+    --------
+    >>> import numpy as np, treefield as tf
+    >>> mrf = tf.GridMRF(np.random.default_rng(0).random((16, 16, 4)), tf.Potts(0.3))
+    >>> tf.anneal(mrf, maxiter=200, rng=0).fun <= tf.icm(mrf, rng=0).fun
+    True
+    """
+    model(mrf)
+    choice(schedule, "schedule", ("geometric", "log"))
+    given = None if temperatures is None else _checked(temperatures)
+    limits = {"maxiter": maxiter, "time_limit": time_limit, "callback": callback, "patience": patience}
+    if maxiter is None and time_limit is None:
+        limits["maxiter"] = _MAXITER
+    settings = {"schedule": schedule, "temperatures": given, "sweeps": limits["maxiter"]}
+    file = None if checkpoint is None else Checkpoint(checkpoint, "anneal", mrf, settings)
+    saved = None if file is None else file.load()
+    start = x0 if saved is None else np.zeros(mrf.shape, np.int32)
+    run, rng = begin("anneal", mrf, start, rng, limits | {"progress": progress})
+    with run:
+        run.keep_best()
+        sites = mrf.checkerboard()
+        if saved is None:
+            hot, cold = given or _usual(mrf, rng)
+        else:
+            run.resume(rng, *saved)
+            hot, cold = saved[0]["temperatures"]
+        numbers = {"temperatures": (hot, cold)}
+        while run.goes_on():
+            temperature = _temperature(schedule, hot, cold, run)
+            run.figures["temperature"] = temperature
+            run.record(sites.sample(run.x, temperature, rng))
+            run.save(file, rng, numbers)
+        run.save(file, rng, numbers)
+    return run.result()
+
+
+def _checked(temperatures: Any) -> tuple[float, float]:
+    if not isinstance(temperatures, list | tuple) or len(temperatures) != 2:
+        raise ValueError(f"temperatures must be two numbers, hot and cold, got {temperatures!r}")
+    hot, cold = (real_scalar(t, f"temperatures[{i}]") for i, t in enumerate(temperatures))
+    if not hot >= cold > 0:
+        raise ValueError(f"temperatures must be above 0 and must not rise, got {hot:g} and {cold:g}")
+    return hot, cold
+
+
+def _usual(mrf: Any, rng: np.random.Generator) -> tuple[float, float]:
+    """Temperatures that suit the model: hot is what a random change of one site's label costs or wins, on average."""
+    x = rng.integers(mrf.labels, size=mrf.shape, dtype=np.int32)
+    y = x.copy()
+    apart = tuple(slice(None, None, 2) for _ in mrf.shape)  # sites that do not touch are components of their own
+    y[apart] = rng.integers(mrf.labels, size=y[apart].shape)
+    _, finite, forbidden = mrf.components(x, y)
+    changes = np.abs(finite[(forbidden == 0) & (finite != 0)])
+    hot = float(changes.mean()) if len(changes) else 1.0
+    return hot, hot / _RANGE
+
+
+def _temperature(schedule: str, hot: float, cold: float, run: Run) -> float:
+    if schedule == "log":
+        return max(cold, hot / math.log2(2 + run.nit))
+    return hot * (cold / hot) ** run.fraction

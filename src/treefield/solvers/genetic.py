@@ -1,0 +1,208 @@
+"""A genetic search whose individuals are local minima of T-ICM (proposed at the end of the paper)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from treefield.moves.reset import UniformJump
+from treefield.moves.state import restore, state_of
+from treefield.results import MAPResult
+from treefield.solvers.checkpoint import Checkpoint, described
+from treefield.solvers.merge import merge_into
+from treefield.solvers.run import Run, begin
+from treefield.validation import choice, count, function, model
+
+_MAXITER = 100  # generations where no limit is given
+
+
+def genetic(
+    mrf: Any,
+    x0: Any = None,
+    *,
+    population: int = 16,
+    crossover: str = "merge",
+    mutation: Callable[..., np.ndarray] | None = None,
+    inner_iter: int = 1,
+    trees: Any = "bands",
+    order: str = "fixed",
+    bands: int | None = None,
+    maxiter: int | None = None,
+    patience: int | None = None,
+    time_limit: float | None = None,
+    callback: Callable[[MAPResult], Any] | None = None,
+    rng: Any = None,
+    progress: bool = False,
+    checkpoint: Any = None,
+    memory: str = "auto",
+    threads: int | None = None,
+) -> MAPResult:
+    """Minimise the energy by a genetic search over labellings that T-ICM has improved.
+
+    In every iteration (generation) as many children are made as there are individuals: two parents are drawn, the
+    better ones more often; they are crossed, the child is changed a little (mutation) and swept by T-ICM. The best of
+    parents and children live on.
+
+    Parameters
+    ----------
+    mrf : GridMRF
+    x0 : labelling, "random", "unary" or "scan-line", optional
+        The first individual; the others are mutations of it, or random for "random" (what None means).
+    population : int
+        The number of individuals.
+    crossover : "merge" or "site"
+        "merge" takes from the second parent the components that do not raise the energy of the first, and from the
+        mutated child those that do not raise it again. "site" takes every site from either parent at random, as the
+        paper proposes.
+    mutation : function, optional
+        ``mutation(x, mrf, rng)`` returns a changed copy: any jump of `treefield.moves`. Default:
+        ``moves.UniformJump(0.1)``.
+    inner_iter : int
+        Sweeps for every individual and child.
+    maxiter, time_limit : optional
+        At most so many generations, or seconds (kept to within one sweep); without any limit 100 generations.
+    trees, order, bands, memory, threads
+        As in `t_icm`.
+    patience, callback, rng, progress, checkpoint
+        As in `t_ils`.
+
+    Returns
+    -------
+    MAPResult
+        Memory: the tree set's and one labelling per individual and child.
+
+    Examples
+    --------
+    >>> import numpy as np, treefield as tf
+    >>> mrf = tf.GridMRF(np.random.default_rng(0).random((20, 20, 4)), tf.Potts(0.3))
+    >>> tf.genetic(mrf, population=6, maxiter=10, rng=0).fun <= tf.t_icm(mrf, rng=0).fun
+    True
+    """
+    model(mrf)
+    population = count(population, "population", 2)
+    choice(crossover, "crossover", ("merge", "site"))
+    of = "(x, mrf, rng), such as moves.UniformJump()"
+    mutation = UniformJump() if mutation is None else function(mutation, "mutation", of)
+    inner_iter = count(inner_iter, "inner_iter", 1)
+    options = {"order": order, "bands": bands, "memory": memory, "threads": threads}
+    mrf.check_tree_set(trees, **options)
+    limits = {"maxiter": maxiter, "time_limit": time_limit, "callback": callback, "patience": patience}
+    if maxiter is None and time_limit is None and patience is None:
+        limits["maxiter"] = _MAXITER
+    settings = {
+        "population": population,
+        "crossover": crossover,
+        "mutation": described(mutation),
+        "inner_iter": inner_iter,
+        "trees": described(trees),
+        "order": order,
+        "bands": bands,
+    }
+    file = None if checkpoint is None else Checkpoint(checkpoint, "genetic", mrf, settings)
+    saved = None if file is None else file.load()
+    start = x0 if saved is None else np.zeros(mrf.shape, np.int32)
+    run, rng = begin("genetic", mrf, start, rng, limits | {"progress": progress})
+    with run:
+        tree_set = mrf.tree_set(trees, **options)
+        search = _Population(run, rng, tree_set, copy.deepcopy(mutation), crossover, inner_iter)
+        if saved is None:
+            search.begin(population, random=x0 is None or (isinstance(x0, str) and x0 == "random"))
+            run.record(search.gain(), iterations=0)
+        else:
+            run.resume(rng, *saved)
+            search.resume(*saved)
+        while run.goes_on():
+            search.breed()
+            run.record(search.gain())
+            run.save(file, rng, *search.state())
+        run.save(file, rng, *search.state())
+    return run.result()
+
+
+class _Population:
+    """Individuals in the order of their energies; the run's labelling is the best of them."""
+
+    def __init__(
+        self, run: Run, rng: np.random.Generator, trees: Any, mutation: Any, crossover: str, inner_iter: int
+    ) -> None:
+        self._run, self._mrf, self._rng, self._trees = run, run.mrf, rng, trees
+        self._mutation, self._crossover, self._inner_iter = mutation, crossover, inner_iter
+        self._individuals: list[np.ndarray] = []
+        self._ranks: list[tuple[int, float]] = []
+
+    def begin(self, size: int, random: bool) -> None:
+        """The first individuals: the start, and mutations of it or random labellings."""
+        x = self._run.x
+        grown = [self._grown(x.copy())]
+        while len(grown) < size and not self._run.late():
+            if random:
+                young = self._rng.integers(self._mrf.labels, size=x.shape, dtype=np.int32)
+            else:
+                young = self._mutation(x, self._mrf, self._rng)
+            grown.append(self._grown(young))
+        self._select(grown, size)
+
+    def breed(self) -> None:
+        """One generation."""
+        children: list[np.ndarray] = []
+        size = len(self._individuals)
+        while len(children) < size and not (children and self._run.late()):
+            first, second = (self._individuals[i] for i in self._parents())
+            children.append(self._child(first, second))
+        self._select(children, size)
+
+    def gain(self) -> float:
+        """Makes the best individual the run's labelling; returns the change of energy."""
+        change = self._ranks[0][1] - self._run.energy
+        np.copyto(self._run.x, self._individuals[0])
+        return change
+
+    def _parents(self) -> tuple[int, int]:
+        """Two different individuals, each the better of two that are drawn."""
+        size = len(self._individuals)
+        first = int(self._rng.integers(size, size=2).min())
+        second = int(self._rng.integers(size - 1, size=2).min())
+        return first, second + (second >= first)
+
+    def _child(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        if self._crossover == "site":
+            mixed = np.where(self._rng.random(first.shape) < 0.5, first, second)
+            return self._grown(self._mutation(mixed, self._mrf, self._rng))
+        child = first.copy()
+        merge_into(self._mrf, child, second)
+        merge_into(self._mrf, child, self._grown(self._mutation(child, self._mrf, self._rng)))
+        return child
+
+    def _grown(self, x: np.ndarray) -> np.ndarray:
+        for sweep in range(self._inner_iter):
+            if sweep > 0 and self._run.late():
+                break
+            self._trees.sweep(x, self._rng)
+        return x
+
+    def _select(self, newcomers: list[np.ndarray], size: int) -> None:
+        """Keep the best, each labelling once."""
+        ranks = self._ranks + [self._mrf.energy_parts(x)[::-1] for x in newcomers]
+        individuals = self._individuals + newcomers
+        order = sorted(range(len(ranks)), key=lambda i: ranks[i])
+        kept: list[int] = []
+        for i in order:
+            twin = any(ranks[i] == ranks[j] and np.array_equal(individuals[i], individuals[j]) for j in kept)
+            if not twin:
+                kept.append(i)
+        kept = (kept + [i for i in order if i not in kept])[:size]
+        self._individuals, self._ranks = [individuals[i] for i in kept], [ranks[i] for i in kept]
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What a checkpoint keeps."""
+        small = np.min_scalar_type(self._mrf.labels - 1)
+        return {"mutation": state_of(self._mutation)}, {"population": np.array(self._individuals, dtype=small)}
+
+    def resume(self, numbers: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Go on from what `state` gave."""
+        restore(self._mutation, numbers["mutation"])
+        self._individuals = list(arrays["population"].astype(np.int32))
+        self._ranks = [self._mrf.energy_parts(x)[::-1] for x in self._individuals]
