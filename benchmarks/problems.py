@@ -56,3 +56,10 @@ def ising(size=500, strength=1.0, seed=0, dtype=np.float32):
     return tf.GridMRF(
         np.stack([-fields, fields], axis=-1).astype(dtype), tf.Table([[1, -1], [-1, 1]]), weights=couplings
     )
+
+
+def penguin():
+    """The paper's energy on Penguin: 179 x 122 sites, 256 labels, data truncated at 100, Potts 25, no mask."""
+    grey = picture("penguin/penguin-input.png").astype(np.float32)
+    levels = np.arange(256, dtype=np.float32)
+    return tf.GridMRF(np.minimum(np.abs(grey[..., None] - levels), 100), tf.Potts(25.0))

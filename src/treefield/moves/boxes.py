@@ -20,9 +20,9 @@ class BoxJump:
         What a box gets: the constant label that costs least there, the label of a site in or beside the box, any label,
         or a random label for every one of its sites (for frustrated models such as spin glasses).
     size : (least, most)
-        The side of a box is drawn log-uniformly between these.
+        The sides of a box are drawn log-uniformly between these.
     density : float
-        About which share of the sites lies in boxes; drawn from U(0, `density`) for every jump.
+        The area of all boxes together, in grids; they may overlap.
 
     Examples
     --------
@@ -71,14 +71,12 @@ class BoxJump:
         return y
 
     def _draw(self, shape: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """The corners of the boxes, [box][axis]."""
+        """The corners of the boxes, [box][axis]. Boxes may reach over the border, so that it is met as often as the
+        rest."""
         least, most = self.size
-        axes = np.count_nonzero(shape > 1) or 1
-        area = rng.uniform(0, self.density) * math.prod(shape)
-        mean = ((least + most) / 2) ** axes
-        boxes = max(1, round(area / mean))
-        side = np.exp(rng.uniform(math.log(least), math.log(most + 1), (boxes, 1))).astype(np.int64)
-        side = np.maximum((side * rng.uniform(0.5, 1.0, (boxes, 3)) + 0.5).astype(np.int64), 1)
-        middle = rng.integers(0, shape, (boxes, 3))
-        low = np.maximum(middle - side // 2, 0)
-        return low, np.minimum(low + side, shape)
+        mean = least if least == most else (most - least) / math.log(most / least)
+        area = np.minimum(mean, shape).prod()
+        boxes = max(1, round(self.density * math.prod(shape) / area))
+        side = np.exp(rng.uniform(math.log(least), math.log(most + 1), (boxes, 3))).astype(np.int64)
+        low = rng.integers(1 - side, shape)
+        return np.maximum(low, 0), np.minimum(low + side, shape)

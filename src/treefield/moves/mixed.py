@@ -24,8 +24,8 @@ class MixedJump:
     Parameters
     ----------
     jumps : list of jumps, optional
-        The default is boxes set to their best, to a neighbouring and to scrambled labels, and segments set to a
-        neighbour's or to a shifted label.
+        The default is small and large boxes set to their best label, boxes set to a neighbouring label, boxes of
+        random labels, and segments set to a neighbour's or to a shifted label.
 
     Examples
     --------
@@ -36,9 +36,10 @@ class MixedJump:
     def __init__(self, jumps: Sequence[Any] | None = None) -> None:
         if jumps is None:
             jumps = [
-                BoxJump("best"),
+                BoxJump("best", size=(3, 12)),
+                BoxJump("best", size=(12, 64)),
                 BoxJump("neighbour"),
-                BoxJump("scramble", size=(4, 16)),
+                BoxJump("scramble", size=(8, 8), density=1.0),
                 SegmentJump("neighbour"),
                 SegmentJump("shift"),
             ]

@@ -32,7 +32,7 @@ class UniformJump(_ResetJump):
     >>> import numpy as np, treefield as tf
     >>> mrf = tf.GridMRF(np.zeros((10, 10, 256)), tf.Potts(1))
     >>> x = np.zeros((10, 10), np.int32)
-    >>> np.count_nonzero(tf.moves.UniformJump(0.5)(x, mrf, np.random.default_rng(0)))
+    >>> int(np.count_nonzero(tf.moves.UniformJump(0.5)(x, mrf, np.random.default_rng(0))))
     32
     """
 

@@ -180,7 +180,7 @@ class _Population:
         for sweep in range(self._inner_iter):
             if sweep > 0 and self._run.late():
                 break
-            self._trees.sweep(x, self._rng)
+            self._trees.sweep(x, self._rng, reverse=(self._run.nit + sweep) % 2 == 1)
         return x
 
     def _select(self, newcomers: list[np.ndarray], size: int) -> None:

@@ -271,11 +271,12 @@ def begin(method: str, mrf: Any, x0: Any, rng: Any, limits: dict[str, Any]) -> t
 
 
 def descend(run: Run, prepare: Callable[[], Any], rng: np.random.Generator, what: str) -> MAPResult:
-    """Prepare a tree set and sweep it until no tree (`what`) lowers the energy any more, or a limit is reached."""
+    """Prepare a tree set and sweep it, to and fro, until no tree (`what`) lowers the energy any more, or a limit is
+    reached."""
     with run:
         trees = prepare()
         while run.goes_on():
-            if not run.record(trees.sweep(run.x, rng)) and run.goes_on():
+            if not run.record(trees.sweep(run.x, rng, reverse=run.nit % 2 == 1)) and run.goes_on():
                 run.stop(CONVERGED, f"converged: no {what} lowers the energy any more")
     return run.result()
 

@@ -229,7 +229,7 @@ class _Search:
         while self._inner_iter is None or sweeps < self._inner_iter:
             if sweeps > 0 and self._run.late():
                 break
-            change = self.trees.sweep(y, self._rng)
+            change = self.trees.sweep(y, self._rng, reverse=(self._run.nit + sweeps) % 2 == 1)
             total += change
             sweeps += 1
             if change >= 0:

@@ -84,11 +84,14 @@ class ForestSet:
         self._scratch = _scratch(largest, mrf.labels, self._dtype, self._member, self._grid.weights.dtype)
         self._load()
 
-    def sweep(self, x: np.ndarray, rng: np.random.Generator | None = None, check: bool = True) -> float:
-        """Solve every tree once, in place on an int32 labelling; returns the energy change, never positive."""
-        order = (
-            range(len(self._forests)) if self.order == "fixed" or rng is None else rng.permutation(len(self._forests))
-        )
+    def sweep(
+        self, x: np.ndarray, rng: np.random.Generator | None = None, check: bool = True, reverse: bool = False
+    ) -> float:
+        """Solve every tree once, in place on an int32 labelling, with `reverse` from the last to the first; returns the
+        energy change, never positive."""
+        order = np.arange(len(self._forests))[:: -1 if reverse else 1]
+        if self.order == "random" and rng is not None:
+            order = rng.permutation(order)
         flat = in_place(x, self._mrf)
         return sum(self._solve(flat, *self._forests[number], check) for number in order)
 

@@ -66,21 +66,27 @@ class LineSet:
         self._axes = axes
         self._threads = threads
         self._pool = self._new_pool() if threads > 1 else None
-        self._fixed = [self._order(axis, None) for axis in axes]
+        self._forward = [self._order(axis, None) for axis in axes]
+        self._backward = [
+            [[steps[::-1].copy() for steps in queues] for queues in order[::-1]] for order in self._forward
+        ]
         self._parts = [np.array_split(np.arange(len(axis.plan.lines)), threads) for axis in axes]
 
     def _new_pool(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self._threads - 1, thread_name_prefix="treefield")
 
-    def sweep(self, x: np.ndarray, rng: np.random.Generator | None = None, check: bool = True) -> float:
+    def sweep(
+        self, x: np.ndarray, rng: np.random.Generator | None = None, check: bool = True, reverse: bool = False
+    ) -> float:
         """Solve every tree once, in place on an int32 labelling; returns the energy change, which `check` keeps from
-        being positive."""
+        being positive. With `reverse` the lines along each axis go from the last to the first."""
         flat = in_place(x, self._axes[0].mrf)
         random = rng if self.order == "random" else None
+        fixed = self._backward if reverse else self._forward
         for i in range(len(self._axes)) if random is None else random.permutation(len(self._axes)):
             axis = self._axes[i]
             self._map(axis.enter, flat, self._parts[i])
-            for queues in self._fixed[i] if random is None else self._order(axis, random):
+            for queues in fixed[i] if random is None else self._order(axis, random):
                 self._map(functools.partial(axis.solve, check=check), flat, queues)
         return float(sum(axis.changes.sum() for axis in self._axes))
 
@@ -122,8 +128,9 @@ class SiteSet:
         with loading():
             self._rows.update_sites(np.zeros(1, np.int32), self._steps[:0])
 
-    def sweep(self, x: np.ndarray, rng: np.random.Generator | None = None) -> float:
-        """Update every site once, in place; returns the energy change, never positive."""
+    def sweep(self, x: np.ndarray, rng: np.random.Generator | None = None, reverse: bool = False) -> float:
+        """Update every site once, in place; returns the energy change, never positive. With `reverse` the rows go from
+        the last to the first."""
         flat = in_place(x, self._rows.mrf)
         self._rows.enter(flat, self._rows.plan.blocks)
-        return self._rows.update_sites(flat, self._steps)
+        return self._rows.update_sites(flat, self._steps[::-1].copy() if reverse else self._steps)
