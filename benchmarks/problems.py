@@ -63,3 +63,16 @@ def penguin():
     grey = picture("penguin/penguin-input.png").astype(np.float32)
     levels = np.arange(256, dtype=np.float32)
     return tf.GridMRF(np.minimum(np.abs(grey[..., None] - levels), 100), tf.Potts(25.0))
+
+
+def ising_terms(mrf):
+    """The fields (n,), edges (m, 2) and couplings (m,) of an Ising grid of `ising`, as spin-glass solvers take them."""
+    number = np.arange(mrf.size).reshape(mrf.shape)
+    edges = np.concatenate(
+        [
+            np.stack([number[:-1], number[1:]], -1).reshape(-1, 2),
+            np.stack([number[:, :-1], number[:, 1:]], -1).reshape(-1, 2),
+        ]
+    )
+    couplings = np.concatenate([np.ravel(weight) for weight in mrf.weights])
+    return mrf.unary[..., 1].reshape(-1), edges, couplings

@@ -5,39 +5,14 @@ import math
 import pathlib
 import subprocess
 import sys
-import time
 
 import numpy as np
 
 import problems
+import search
 import treefield as tf
+from measure import milliseconds, table
 from one_chain import OneChainIsing
-
-
-def milliseconds(work, repeat=30, prepare=None):
-    """The median time of `work()`, `prepare()` before each."""
-    times = []
-    for _ in range(repeat):
-        if prepare is not None:
-            prepare()
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return 1e3 * float(np.median(times))
-
-
-def table(title, columns, rows):
-    """Print rows under a title."""
-    widths = [max(len(str(row[i])) for row in [columns, *rows]) for i in range(len(columns))]
-    print(f"\n{title}", flush=True)
-    for row in [columns, *rows]:
-        print(
-            "  "
-            + "  ".join(
-                str(cell).ljust(width) if i == 0 else str(cell).rjust(width)
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-        )
 
 
 def sweep_times(mrfs, sweeps=10, repeat=9, **options):
@@ -222,7 +197,22 @@ def memory():
     table("Memory", columns, rows)
 
 
-SECTIONS = {section.__name__: section for section in (sweeps, ising, threads, tsukuba, icm, memory)}
+SECTIONS = {
+    section.__name__: section
+    for section in (
+        sweeps,
+        ising,
+        threads,
+        tsukuba,
+        icm,
+        memory,
+        search.merging,
+        search.paper,
+        search.annealing,
+        search.best,
+        search.jumps,
+    )
+}
 
 
 if __name__ == "__main__":

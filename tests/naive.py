@@ -299,3 +299,58 @@ def _outward(h, between, label):
         label = (cost + table[:, label]).argmin()
         labels.append(label)
     return labels
+
+
+# --- min-marginals ---------------------------------------------------------------------------------------------------
+
+
+def min_marginals(unary, tables, x, axis):
+    """For each label of each site the least energy of x over all labels of the site's line along `axis`, the site's
+    fixed.
+
+    Two arrays (*shape, L): the number of infinite costs of the line and its edges, which comes first, and the sum of
+    all finite costs.
+    """
+    infinite, finite = (np.zeros(unary.shape) for _ in range(2))
+    everywhere = list(np.ndindex(*x.shape))
+    for line in lines(x.shape, axis):
+        counts = _enumerate(_is_infinite(unary), [_is_infinite(table) for table in tables], x, line)
+        energies = _enumerate(_finite_part(unary), [_finite_part(table) for table in tables], x, line)
+        counts -= np.subtract(*(conditional_energy(unary, tables, x, sites)[0] for sites in (everywhere, line)))
+        choices = _digits(np.arange(len(counts)), unary.shape[-1], len(line))
+        for k, i in enumerate(line):
+            for label in range(unary.shape[-1]):
+                chosen = choices[:, k] == label
+                infinite[i][label] = counts[chosen].min()
+                finite[i][label] = energies[chosen & (counts == infinite[i][label])].min()
+    return infinite, finite
+
+
+def min_marginals_by_search(unary, tables, x, axis):
+    """The finite ones again, where lines are too long to enumerate: each label in turn is the only one left to a
+    site."""
+    result = np.zeros(unary.shape)
+    for line in lines(x.shape, axis):
+        for i in line:
+            for label in range(unary.shape[-1]):
+                only = unary.astype(np.float64)
+                only[i] = np.inf
+                only[i][label] = unary[i][label]
+                y = x.copy()
+                y[tuple(np.transpose(line))] = solve_chain(only, tables, x, line)
+                result[i][label] = conditional_energy(unary, tables, y, line)[1]
+    return result
+
+
+def softmin(costs, temperature):
+    """Probabilities proportional to exp(-cost / temperature), along the last axis."""
+    shares = np.exp((costs.min(axis=-1, keepdims=True) - costs) / temperature)
+    return shares / shares.sum(axis=-1, keepdims=True)
+
+
+def _is_infinite(costs):
+    return np.isinf(costs).astype(np.float64)
+
+
+def _finite_part(costs):
+    return np.where(np.isinf(costs), 0.0, costs)

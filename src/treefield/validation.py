@@ -115,6 +115,14 @@ def count(value: Any, name: str, least: int = 0) -> int:
     return int(value)
 
 
+def axis_of(value: Any, dimensions: int) -> int:
+    """`value` as an axis of a grid of so many dimensions, from -dimensions to dimensions - 1, or an error."""
+    axis = count(value, "axis", -dimensions)
+    if axis >= dimensions:
+        raise ValueError(f"axis must be between {-dimensions} and {dimensions - 1}, got {axis}")
+    return axis
+
+
 def function(value: Any, name: str, of: str) -> Any:
     """`value` if it can be called, or an error; a class is no object of it."""
     if isinstance(value, type):

@@ -153,7 +153,7 @@ def _send(x, packed, lines, here, p, j, edge, own_first, kind, outgoing, scratch
 
 
 @inlined
-def _inward(x, packed, lines, here, kind, scratch):
+def inward(x, packed, lines, here, kind, scratch):
     """Messages from both ends to the middle, whose best labels are returned."""
     labels, length = label_count(kind, lines.labels), lines.length
     h, left, right = scratch.h, scratch.left, scratch.right
@@ -226,7 +226,7 @@ def _outward(x, packed, lines, here, p, j, edge, own_first, kind, toward, toward
 def _solve(x, flat, packed, lines, here, active, kind, scratch, check):
     """Solve the active lines of a block; returns the change of energy."""
     length = lines.length
-    new = _inward(x, packed, lines, here, kind, scratch)
+    new = inward(x, packed, lines, here, kind, scratch)
     store(scratch.new, (length - 1) * LANES, new)
     old = labels_at(x, lines, here, 0, length - 1, length // 2)
     change = full(0.0)

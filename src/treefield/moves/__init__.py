@@ -7,6 +7,7 @@ mixture) and returns the change of energy, or None for a backtrack. Anything wit
 
 from treefield.moves.accept import Always, Greedy, Metropolis, PerComponent
 from treefield.moves.boxes import BoxJump
+from treefield.moves.messages import MessageJump
 from treefield.moves.mixed import MixedJump
 from treefield.moves.reset import BetaJump, LevyJump, UniformJump
 from treefield.moves.segments import SegmentJump
@@ -18,6 +19,7 @@ __all__ = [
     "BoxJump",
     "Greedy",
     "LevyJump",
+    "MessageJump",
     "Metropolis",
     "MixedJump",
     "PerComponent",

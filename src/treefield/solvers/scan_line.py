@@ -8,7 +8,7 @@ import numpy as np
 
 from treefield.results import MAPResult
 from treefield.solvers.run import CONVERGED, Run, Timer
-from treefield.validation import count, model, real_scalar
+from treefield.validation import axis_of, model, real_scalar
 
 
 def scan_line(mrf: Any, nu: float = 1.0, axis: int = -1) -> MAPResult:
@@ -44,9 +44,7 @@ def scan_line(mrf: Any, nu: float = 1.0, axis: int = -1) -> MAPResult:
     nu = real_scalar(nu, "nu")
     if not 0 <= nu <= 1:
         raise ValueError(f"nu must be between 0 and 1, got {nu:g}")
-    axis = count(axis, "axis", -len(mrf.shape))
-    if axis >= len(mrf.shape):
-        raise ValueError(f"axis must be between {-len(mrf.shape)} and {len(mrf.shape) - 1}, got {axis}")
+    axis = axis_of(axis, len(mrf.shape))
     timer = Timer()
     # min nu u + V is min u + V / nu; with nu = 0 only forbidden labels are left of the unary
     lines_of = mrf if nu > 0 else GridMRF(np.where(np.isinf(mrf.unary), np.inf, 0), mrf.pairwise, weights=mrf.weights)

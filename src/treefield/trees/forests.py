@@ -89,9 +89,9 @@ class ForestSet:
     ) -> float:
         """Solve every tree once, in place on an int32 labelling, with `reverse` from the last to the first; returns the
         energy change, never positive."""
-        order = np.arange(len(self._forests))[:: -1 if reverse else 1]
+        order = list(range(len(self._forests)))[:: -1 if reverse else 1]
         if self.order == "random" and rng is not None:
-            order = rng.permutation(order)
+            order = rng.permutation(order).tolist()
         flat = in_place(x, self._mrf)
         return sum(self._solve(flat, *self._forests[number], check) for number in order)
 

@@ -92,6 +92,22 @@ class AxisLines:
 
         return icm_lines(self._space.labels, flat, steps, *self._costs(0), self._space.scratch(0))
 
+    def draw(
+        self, out: np.ndarray, steps: np.ndarray, closeness: float, temperature: float, seed: int, queue: int = 0
+    ) -> tuple[float, int]:
+        """Draw labels of the lines of these steps from their min-marginals, where the two best are close.
+
+        The labels are brought in before and stay as they are, so that all lines see the same; what is drawn is written
+        to the flat labelling `out`. Returns the sum of the differences between the two best min-marginals of a site,
+        and the number of sites that have two.
+        """
+        from treefield.kernels.marginals import draw_lines
+
+        largest = float(np.finfo(self.mrf.dtype).max)
+        limit = min(self.mrf.big / 2, largest)  # possible labels differ by less, forbidden ones by more
+        options = float(closeness), min(1 / float(temperature), largest), limit, np.uint64(seed)
+        return draw_lines(self._space.labels, out, steps, *self._costs(queue), self._space.scratch(queue), *options)
+
     def _pack(self, blocks: np.ndarray) -> None:
         from treefield.kernels.packing import pack_unary, pack_weights
 
