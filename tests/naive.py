@@ -354,3 +354,78 @@ def _is_infinite(costs):
 
 def _finite_part(costs):
     return np.where(np.isinf(costs), 0.0, costs)
+
+
+# --- annealing -------------------------------------------------------------------------------------------------------
+
+
+def checkerboard(shape):
+    """The sites of even coordinate sum, then the odd ones, which touch only even ones."""
+    return [[i for i in np.ndindex(*shape) if sum(i) % 2 == colour] for colour in (0, 1)]
+
+
+def conditional(unary, tables, x, i, temperature):
+    """Probability of each label of site i given its neighbours: proportional to exp(-cost / temperature).
+
+    At temperature 0 the cheapest label is certain, the lowest among equals. Labels with more forbidden costs than need
+    be have probability 0.
+    """
+    costs = _label_costs(unary, tables, x, i)
+    least = min(costs)
+    if temperature == 0:
+        return np.eye(len(costs))[costs.index(least)]
+    weights = [np.exp((least[1] - cost) / temperature) if count == least[0] else 0.0 for count, cost in costs]
+    return np.array(weights) / sum(weights)
+
+
+def allowed(unary, tables, x, i):
+    """The labels of site i that have no forbidden cost."""
+    return [label for label, (count, _) in enumerate(_label_costs(unary, tables, x, i)) if count == 0]
+
+
+def _label_costs(unary, tables, x, i):
+    """(number of forbidden costs, sum of the others) for each label of site i."""
+    costs = []
+    for label in range(unary.shape[-1]):
+        y = x.copy()
+        y[i] = label
+        costs.append(conditional_energy(unary, tables, y, [i]))
+    return costs
+
+
+def gibbs_sweep(unary, tables, x, temperature, rng):
+    """Draw every site once, in the order of the checkerboard."""
+    x = x.copy()
+    for i in itertools.chain(*checkerboard(x.shape)):
+        x[i] = rng.choice(unary.shape[-1], p=conditional(unary, tables, x, i, temperature))
+    return x
+
+
+def sweep_probabilities(unary, tables, x, temperature):
+    """Probability of every labelling after one sweep from x, in the order of `itertools.product`."""
+    even, odd = checkerboard(x.shape)
+    given_x = [conditional(unary, tables, x, i, temperature) for i in even]
+    given_even = {}
+    for labels in itertools.product(range(unary.shape[-1]), repeat=len(even)):
+        y = x.copy()
+        for i, label in zip(even, labels, strict=True):
+            y[i] = label
+        given_even[labels] = [conditional(unary, tables, y, i, temperature) for i in odd]
+    result = []
+    for labels in itertools.product(range(unary.shape[-1]), repeat=x.size):
+        y = np.reshape(labels, x.shape)
+        mine = given_even[tuple(y[i] for i in even)]
+        result.append(
+            np.prod([p[y[i]] for i, p in zip(even, given_x, strict=True)])
+            * np.prod([p[y[i]] for i, p in zip(odd, mine, strict=True)])
+        )
+    return np.array(result)
+
+
+def boltzmann(unary, tables, temperature):
+    """Probability of every labelling in equilibrium, in the order of `itertools.product`."""
+    *shape, labels = unary.shape
+    every = itertools.product(range(labels), repeat=int(np.prod(shape)))
+    energies = np.array([energy(unary, tables, np.reshape(x, shape)) for x in every])
+    weights = np.exp((energies.min() - energies) / temperature)
+    return weights / weights.sum()

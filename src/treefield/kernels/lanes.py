@@ -5,7 +5,8 @@ one Numba type whose LLVM model is ``<8 x T>`` and a lowering for each operation
 NEON as the host allows. The number of lanes is the same on every machine and no operation carries fast-math flags, so
 every machine computes the same bits.
 
-Operators ``+ += - * < <= == != & |`` work on lanes of one type; the functions below do the rest.
+Operators ``+ += - * < <= == != & | ^ << >>`` work on lanes of one type (``>>`` fills with zeros); the functions below
+do the rest.
 """
 
 import operator
@@ -91,6 +92,9 @@ for _operation, _names in {
     operator.mul: ("fmul", "mul"),
     operator.and_: ("and_", "and_"),
     operator.or_: ("or_", "or_"),
+    operator.xor: ("xor", "xor"),
+    operator.lshift: ("shl", "shl"),
+    operator.rshift: ("lshr", "lshr"),
 }.items():
     _arithmetic(_operation, *_names)
 for _operation, _symbol in {operator.lt: "<", operator.le: "<=", operator.eq: "==", operator.ne: "!="}.items():
@@ -127,6 +131,39 @@ def store(typingctx, array, index, value):
         return context.get_dummy_value()
 
     return types.void(array, types.intp, Lanes(array.dtype)), codegen
+
+
+@intrinsic
+def load_in_turn(typingctx, array, index):
+    """Sixteen values of a flat `array` from `index` on: the first, third, ... and the second, fourth, ..."""
+
+    def codegen(context, builder, sig, args):
+        pointer = _pointer(context, builder, sig.args[0], *args)
+        vector = _vector(array.dtype)
+        double = ir.VectorType(vector.element, 2 * LANES)
+        both = builder.load(builder.bitcast(pointer, double.as_pointer()), align=_align(array))
+        orders = [ir.Constant(ir.VectorType(_I32, LANES), list(range(k, 2 * LANES, 2))) for k in range(2)]
+        return context.make_tuple(
+            builder, sig.return_type, [builder.shuffle_vector(both, both, order) for order in orders]
+        )
+
+    return types.UniTuple(Lanes(array.dtype), 2)(array, types.intp), codegen
+
+
+@intrinsic
+def store_in_turn(typingctx, array, index, a, b):
+    """Write sixteen values to a flat `array` from `index` on: the first of `a`, the first of `b`, the second of
+    `a`, ..."""
+
+    def codegen(context, builder, sig, args):
+        pointer = _pointer(context, builder, sig.args[0], *args[:2])
+        order = [lane + k * LANES for lane in range(LANES) for k in range(2)]
+        both = builder.shuffle_vector(args[2], args[3], ir.Constant(ir.VectorType(_I32, 2 * LANES), order))
+        builder.store(both, builder.bitcast(pointer, both.type.as_pointer()), align=_align(array))
+        return context.get_dummy_value()
+
+    lanes = Lanes(array.dtype)
+    return types.void(array, types.intp, lanes, lanes), codegen
 
 
 @intrinsic
@@ -210,6 +247,16 @@ def cast(typingctx, value, like):
         return (builder.sext if source.signed else builder.zext)(args[0], vector)
 
     return Lanes(target)(value, like), codegen
+
+
+@intrinsic
+def reinterpret(typingctx, value, like):
+    """The same bits read as another type of the same size, that of `like`, an array or a NumPy scalar type."""
+
+    def codegen(context, builder, sig, args):
+        return builder.bitcast(args[0], _vector(like.dtype))
+
+    return Lanes(like.dtype)(value, like), codegen
 
 
 @intrinsic

@@ -68,22 +68,23 @@ def plus(kind, cost, weight, s, own_first, prepared, labels):
     s."""
 
 
-def _is(kind, *rules):
+def is_kind(kind, *rules):
+    """Whether Numba's type of a kind is that of one of the rules."""
     return isinstance(kind, (types.NamedTuple, types.NamedUniTuple)) and kind.instance_class in rules
 
 
 @overload_inlined(label_count)
 def _label_count_overload(kind, labels):
-    if _is(kind, BinaryRule):
+    if is_kind(kind, BinaryRule):
         return lambda kind, labels: 2
     return lambda kind, labels: labels
 
 
 @overload_inlined(prepare)
 def _prepare_overload(kind, edge, own_first, x, labels):
-    if _is(kind, LinearRule, LinearWindowRule, WindowRule, EnvelopeRule):
+    if is_kind(kind, LinearRule, LinearWindowRule, WindowRule, EnvelopeRule):
         return lambda kind, edge, own_first, x, labels: gather(kind.truncated.values, 0, x)
-    if _is(kind, EdgeTablesRule):
+    if is_kind(kind, EdgeTablesRule):
 
         def edge_tables(kind, edge, own_first, x, labels):
             return edge * full(labels * labels) + cast(x, np.int64) * full(1 if own_first else labels)
@@ -94,14 +95,14 @@ def _prepare_overload(kind, edge, own_first, x, labels):
 
 @overload_inlined(plus)
 def _plus_overload(kind, cost, weight, s, own_first, prepared, labels):
-    if _is(kind, PottsRule, SignedPottsRule):
+    if is_kind(kind, PottsRule, SignedPottsRule):
 
         def potts(kind, cost, weight, s, own_first, prepared, labels):
             # only the neighbour's own label is cheaper than the others
             return where(prepared == full(np.int32(s)), cost - weight, cost)
 
         return potts
-    if _is(kind, LinearRule, LinearWindowRule):
+    if is_kind(kind, LinearRule, LinearWindowRule):
 
         def linear(kind, cost, weight, s, own_first, prepared, labels):
             return cost + weight * minimum(
@@ -109,14 +110,14 @@ def _plus_overload(kind, cost, weight, s, own_first, prepared, labels):
             )
 
         return linear
-    if _is(kind, WindowRule, EnvelopeRule):
+    if is_kind(kind, WindowRule, EnvelopeRule):
 
         def quadratic(kind, cost, weight, s, own_first, prepared, labels):
             d = full(kind.truncated.values[s]) - prepared
             return cost + weight * minimum(d * d, full(kind.truncated.cutoff[0]))
 
         return quadratic
-    if _is(kind, BinaryRule):
+    if is_kind(kind, BinaryRule):
 
         def binary(kind, cost, weight, s, own_first, prepared, labels):
             own = 2 if own_first else 1
@@ -124,7 +125,7 @@ def _plus_overload(kind, cost, weight, s, own_first, prepared, labels):
             return cost + weight * where(zero, full(kind.table[s * own]), full(kind.table[s * own + 3 - own]))
 
         return binary
-    if _is(kind, TableRule):
+    if is_kind(kind, TableRule):
 
         def table(kind, cost, weight, s, own_first, prepared, labels):
             own = labels if own_first else 1
@@ -142,7 +143,7 @@ def _plus_overload(kind, cost, weight, s, own_first, prepared, labels):
 
 @overload_inlined(back)
 def _back_overload(kind, weight, edge, own_first, low, h, base, x, labels):
-    if _is(kind, LinearRule, LinearWindowRule, WindowRule, EnvelopeRule):
+    if is_kind(kind, LinearRule, LinearWindowRule, WindowRule, EnvelopeRule):
 
         def truncated(kind, weight, edge, own_first, low, h, base, x, labels):
             kept = gather(h, base, x * full(np.int32(LANES)) + lane_numbers()) - low
@@ -151,7 +152,7 @@ def _back_overload(kind, weight, edge, own_first, low, h, base, x, labels):
             return _cheapest(kind, weight, edge, own_first, h, base, x, labels)
 
         return truncated
-    if _is(kind, PottsRule):
+    if is_kind(kind, PottsRule):
 
         def potts(kind, weight, edge, own_first, low, h, base, x, labels):
             kept = gather(h, base, x * full(np.int32(LANES)) + lane_numbers()) - low
@@ -187,14 +188,14 @@ def _cheapest(kind, weight, edge, own_first, h, base, x, labels):
 
 @overload_inlined(message)
 def _message_overload(kind, weight, edge, own_first, low, h, base, out, labels):
-    if _is(kind, PottsRule):
+    if is_kind(kind, PottsRule):
 
         def potts(kind, weight, edge, own_first, low, h, base, out, labels):
             for s in range(labels):
                 store(out, s * LANES, minimum(load(h, base + s * LANES) - low, weight))
 
         return potts
-    if _is(kind, SignedPottsRule):
+    if is_kind(kind, SignedPottsRule):
 
         def signed(kind, weight, edge, own_first, low, h, base, out, labels):
             # the least cost of another label is `low`, or the second least where this label is the only one at `low`
@@ -210,7 +211,7 @@ def _message_overload(kind, weight, edge, own_first, low, h, base, out, labels):
                 store(out, s * LANES, minimum(cost, other + weight))
 
         return signed
-    if _is(kind, LinearRule):
+    if is_kind(kind, LinearRule):
 
         def linear(kind, weight, edge, own_first, low, h, base, out, labels):
             values, even = kind.truncated.values, kind.truncated.spacing[0]
@@ -230,7 +231,7 @@ def _message_overload(kind, weight, edge, own_first, low, h, base, out, labels):
                 store(out, s * LANES, value)
 
         return linear
-    if _is(kind, LinearWindowRule, WindowRule):
+    if is_kind(kind, LinearWindowRule, WindowRule):
 
         def window(kind, weight, edge, own_first, low, h, base, out, labels):
             cap = weight * full(kind.truncated.cutoff[0])
@@ -263,14 +264,14 @@ def _message_overload(kind, weight, edge, own_first, low, h, base, out, labels):
                     store(out, s * LANES, value)
 
         return window
-    if _is(kind, EnvelopeRule):
+    if is_kind(kind, EnvelopeRule):
 
         def envelope(kind, weight, edge, own_first, low, h, base, out, labels):
             for k in range(LANES):
                 _lower_envelope(kind, lane(weight, k), lane(low, k), h, base + k, out, k)
 
         return envelope
-    if _is(kind, BinaryRule):
+    if is_kind(kind, BinaryRule):
 
         def binary(kind, weight, edge, own_first, low, h, base, out, labels):
             table = kind.table
@@ -281,7 +282,7 @@ def _message_overload(kind, weight, edge, own_first, low, h, base, out, labels):
             store(out, LANES, minimum(zero + weight * full(table[cross]), one + weight * full(table[3])))
 
         return binary
-    if _is(kind, TableRule):
+    if is_kind(kind, TableRule):
 
         def table(kind, weight, edge, own_first, low, h, base, out, labels):
             own = labels if own_first else 1
@@ -349,23 +350,23 @@ def _lower_envelope(kind, weight, low, h, base, out, k):
 
 @overload_inlined(pair)
 def _pair_overload(kind, weight, edge, a, b, labels):
-    if _is(kind, PottsRule, SignedPottsRule):
+    if is_kind(kind, PottsRule, SignedPottsRule):
         return lambda kind, weight, edge, a, b, labels: where(a == b, weight - weight, weight)
-    if _is(kind, LinearRule, LinearWindowRule):
+    if is_kind(kind, LinearRule, LinearWindowRule):
 
         def linear(kind, weight, edge, a, b, labels):
             d = absolute(gather(kind.truncated.values64, 0, a) - gather(kind.truncated.values64, 0, b))
             return weight * minimum(d, full(kind.truncated.cutoff64[0]))
 
         return linear
-    if _is(kind, WindowRule, EnvelopeRule):
+    if is_kind(kind, WindowRule, EnvelopeRule):
 
         def quadratic(kind, weight, edge, a, b, labels):
             d = gather(kind.truncated.values64, 0, a) - gather(kind.truncated.values64, 0, b)
             return weight * minimum(d * d, full(kind.truncated.cutoff64[0]))
 
         return quadratic
-    if _is(kind, BinaryRule):
+    if is_kind(kind, BinaryRule):
 
         def binary(kind, weight, edge, a, b, labels):
             table = kind.table64
@@ -374,7 +375,7 @@ def _pair_overload(kind, weight, edge, a, b, labels):
             return weight * where(a == full(np.int32(0)), first, where(zero, full(table[2]), full(table[3])))
 
         return binary
-    if _is(kind, TableRule):
+    if is_kind(kind, TableRule):
         return lambda kind, weight, edge, a, b, labels: weight * gather(kind.table64, 0, a * full(np.int32(labels)) + b)
 
     def edge_tables(kind, weight, edge, a, b, labels):

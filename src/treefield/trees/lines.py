@@ -53,7 +53,7 @@ class AxisLines:
         self.lines, axes = _locate(grid, plan, mrf.labels, absorb, packed)
         weights = grid.weights if scale == 1.0 else grid.weights * grid.weights.dtype.type(scale)
         self._weights = weights, weights[axes] if grid.uniform else weights[:0], grid.uniform
-        self._big = _stand_in(mrf, scale)
+        self._big = stand_in(mrf, scale)
         self._slots = 1 if grid.uniform else self.lines.length
         self._packed = self._allocate(len(plan.lines)) if packed else None
         self._space = space
@@ -131,7 +131,7 @@ class AxisLines:
         return packed, self.lines, rule
 
 
-def _stand_in(mrf: Any, scale: float) -> np.generic:
+def stand_in(mrf: Any, scale: float) -> np.generic:
     """`mrf.big` in the unary's own dtype, for pairwise costs times `scale`: the greatest value of a packed cost."""
     dtype = mrf.unary.dtype
     if dtype.kind != "f":

@@ -1,0 +1,353 @@
+"""Gibbs sampling on a checkerboard: sites of one colour touch only the other, so eight of them are drawn at once.
+
+Each row of a grid (its last axis) is stored as two halves, its even columns and then its odd ones, so that neighbours
+lie side by side as well: a site at (parity p, place k) has its neighbours along the row at places k + p - 1 and k + p
+of the other half, and those in other rows at (p, k) too. An edge's weight stands where its first site does, 0 where
+there is no edge.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from treefield.kernels.jit import inlined, kernel, overload_inlined
+from treefield.kernels.kinds import BinaryRule
+from treefield.kernels.lanes import (
+    LANES,
+    absolute,
+    bits,
+    cast,
+    full,
+    gather,
+    lane,
+    lane_numbers,
+    load,
+    load_in_turn,
+    mask_of,
+    minimum,
+    reinterpret,
+    store,
+    store_in_turn,
+    where,
+)
+from treefield.kernels.random import bits64, lane_uniform
+from treefield.kernels.rules import is_kind, label_count, pair, plus, prepare
+
+# 2**f for |f| <= 1/2, to 1e-7
+_C0, _C1, _C2 = np.float32(1.00000007), np.float32(0.693146967), np.float32(0.240221197)
+_C3, _C4, _C5 = np.float32(0.0555071327), np.float32(0.00967554148), np.float32(0.00132764720)
+_ROUND = np.float32(1.5 * 2**23)  # a float32 of this size has no fraction left
+
+
+class Board(NamedTuple):
+    """A grid of planes x rows x columns (one plane in 2-D). Flat arrays:
+
+    unary    [row][parity][group][label][lane], rows of all planes one after the other
+    weights  [parity][half] zeros, then [axis][row][parity][half]; or, if they are uniform, one row per axis:
+             `weight_axis` and `weight_row` are the distances to the next
+    labels   [row][parity][half], the state while sampling
+    h, sums  [label][lane], work space: costs, and running sums of float32
+
+    A half row has `groups` groups of eight places and more than columns / 2 places, `half`: at least one is not in use.
+    `edges` are the numbers of the first edges along rows and along columns, and of the last edge.
+    """
+
+    unary: np.ndarray
+    weights: np.ndarray
+    labels: np.ndarray
+    h: np.ndarray
+    sums: np.ndarray
+    edges: np.ndarray
+    planes: int
+    rows: int
+    columns: int
+    label_count: int
+    half: int
+    groups: int
+    weight_axis: int
+    weight_row: int
+
+
+class Heat(NamedTuple):
+    """The temperature T as the lanes need it: `scale` = -log2(e) / T; costs from `limit` above the least have
+    probability 0; random numbers are multiplied by `chance`, 1, or 0 to get the lowest among the labels left."""
+
+    scale: np.floating
+    limit: np.floating
+    chance: np.float32
+
+
+class Near(NamedTuple):
+    """Where the neighbours of a half row in one direction begin: their labels, the weights and the edge numbers."""
+
+    labels: int
+    weights: int
+    edge: int
+
+
+@inlined
+def _neighbours(board, row, parity):
+    """A half row's neighbours: before and after it along the rows, the columns and the planes. Where there are none,
+    the labels are its own and the weights the zeros."""
+    rows, half = board.rows, board.half
+    plane, i = row // rows, row % rows
+    own = (2 * row + parity) * half
+    beside = (2 * row + 1 - parity) * half + parity - 1
+    weight = 2 * half + row * board.weight_row + parity * half  # the first axis's, in this row
+    along = 2 * half + 2 * board.weight_axis + row * board.weight_row
+    edge = board.edges[1] + row * (board.columns - 1) + parity
+    before = Near(beside, along + (1 - parity) * half + parity - 1, edge - 1)
+    after = Near(beside + 1, along + parity * half, edge)
+    edge = board.edges[0] + (row - plane) * board.columns + parity
+    up, down = Near(own, 0, 0), Near(own, 0, 0)
+    if i > 0:
+        up = Near(own - 2 * half, weight + board.weight_axis - board.weight_row, edge - board.columns)
+    if i < rows - 1:
+        down = Near(own + 2 * half, weight + board.weight_axis, edge)
+    edge = row * board.columns + parity
+    front, behind = Near(own, 0, 0), Near(own, 0, 0)
+    if plane > 0:
+        front = Near(own - 2 * half * rows, weight - board.weight_row * rows, edge - board.columns * rows)
+    if plane < board.planes - 1:
+        behind = Near(own + 2 * half * rows, weight, edge)
+    return before, after, up, down, front, behind
+
+
+@inlined
+def _label(board, near, k):
+    return cast(load(board.labels, near.labels + k), np.int32)
+
+
+@inlined
+def _edges(board, near, k):
+    """The edge numbers, moved to a true one in lanes that have none."""
+    edge = full(near.edge + 2 * k) + cast(lane_numbers() + lane_numbers(), np.int64)
+    return minimum(where(edge < full(0), full(0), edge), full(board.edges[2]))
+
+
+@inlined
+def _look(board, near, k, own_first, kind):
+    """What `plus` needs to know of eight neighbours: weights and labels."""
+    labels = label_count(kind, board.label_count)
+    weight = cast(load(board.weights, near.weights + k), board.h)
+    return weight, prepare(kind, _edges(board, near, k), own_first, _label(board, near, k), labels)
+
+
+@inlined
+def _change_of(board, near, k, own_first, kind, new, old):
+    labels = label_count(kind, board.label_count)
+    weight = cast(load(board.weights, near.weights + k), np.float64)
+    edge, beside = _edges(board, near, k), _label(board, near, k)
+    if own_first:
+        return pair(kind, weight, edge, new, beside, labels) - pair(kind, weight, edge, old, beside, labels)
+    return pair(kind, weight, edge, beside, new, labels) - pair(kind, weight, edge, beside, old, labels)
+
+
+@inlined
+def _edge_changes(board, nears, k, kind, new, old):
+    before, after, up, down, front, behind = nears
+    change = _change_of(board, before, k, False, kind, new, old)
+    change += _change_of(board, after, k, True, kind, new, old)
+    change += _change_of(board, up, k, False, kind, new, old)
+    change += _change_of(board, down, k, True, kind, new, old)
+    if board.planes > 1:
+        change += _change_of(board, front, k, False, kind, new, old)
+        change += _change_of(board, behind, k, True, kind, new, old)
+    return change
+
+
+def change(kind, board, nears, at, k, new, old):
+    """What the new labels of the eight sites at place `k` change, in float64; anything where they are the old ones."""
+
+
+@overload_inlined(change)
+def _change_overload(kind, board, nears, at, k, new, old):
+    return _change_of_two if is_kind(kind, BinaryRule) else _change_of_many
+
+
+def _change_of_two(kind, board, nears, at, k, new, old):
+    zero, one = full(np.int32(0)), full(np.int32(1))
+    rise = cast(load(board.unary, at + LANES), np.float64) - cast(load(board.unary, at), np.float64)
+    rise += _edge_changes(board, nears, k, kind, one, zero)
+    return where(new == one, rise, full(0.0) - rise)
+
+
+def _change_of_many(kind, board, nears, at, k, new, old):
+    after = gather(board.unary, at, new * full(np.int32(LANES)) + lane_numbers())
+    before = gather(board.unary, at, old * full(np.int32(LANES)) + lane_numbers())
+    return cast(after, np.float64) - cast(before, np.float64) + _edge_changes(board, nears, k, kind, new, old)
+
+
+@inlined
+def _likelihood(excess, heat):
+    """exp(-excess / T) in float32, to 1e-7."""
+    t = cast(excess * full(heat.scale), np.float32)
+    rounded = t + full(_ROUND)
+    f = t - (rounded - full(_ROUND))
+    p = full(_C5) * f + full(_C4)
+    p = p * f + full(_C3)
+    p = p * f + full(_C2)
+    p = p * f + full(_C1)
+    p = p * f + full(_C0)
+    # the integer part is in the last bits of `rounded`: add it to the exponent
+    power = reinterpret(rounded, np.int32) << full(np.int32(23))
+    return where(
+        excess < full(heat.limit), reinterpret(reinterpret(p, np.int32) + power, np.float32), full(np.float32(0))
+    )
+
+
+def draw(kind, board, nears, at, k, heat, number):
+    """Labels for the eight sites at place `k`, given a random number between 0 and 1 for each."""
+
+
+@overload_inlined(draw)
+def _draw_overload(kind, board, nears, at, k, heat, number):
+    return _draw_of_two if is_kind(kind, BinaryRule) else _draw_of_many
+
+
+@inlined
+def _plus_two(board, near, k, own_first, kind, zero, one):
+    """Add the edges in one direction to the costs of both labels."""
+    weight, beside = _look(board, near, k, own_first, kind)
+    return plus(kind, zero, weight, 0, own_first, beside, 2), plus(kind, one, weight, 1, own_first, beside, 2)
+
+
+def _draw_of_two(kind, board, nears, at, k, heat, number):
+    before, after, up, down, front, behind = nears
+    zero, one = cast(load(board.unary, at), board.h), cast(load(board.unary, at + LANES), board.h)
+    zero, one = _plus_two(board, before, k, False, kind, zero, one)
+    zero, one = _plus_two(board, after, k, True, kind, zero, one)
+    zero, one = _plus_two(board, up, k, False, kind, zero, one)
+    zero, one = _plus_two(board, down, k, True, kind, zero, one)
+    if board.planes > 1:
+        zero, one = _plus_two(board, front, k, False, kind, zero, one)
+        zero, one = _plus_two(board, behind, k, True, kind, zero, one)
+    # the dearer of the two (label 0, if neither is) is drawn by small numbers, which are the finer ones
+    likelihood = _likelihood(absolute(one - zero), heat)
+    dearer = number * (full(np.float32(1)) + likelihood) < likelihood
+    return where((one <= zero) ^ dearer, full(np.int32(1)), full(np.int32(0)))
+
+
+def _draw_of_many(kind, board, nears, at, k, heat, number):
+    before, after, up, down, front, behind = nears
+    labels, unary, h, sums, deep = board.label_count, board.unary, board.h, board.sums, board.planes > 1
+    if deep:
+        w1, p1 = _look(board, front, k, False, kind)
+        w2, p2 = _look(board, behind, k, True, kind)
+        for s in range(labels):
+            cost = plus(kind, cast(load(unary, at + s * LANES), h), w1, s, False, p1, labels)
+            store(h, s * LANES, plus(kind, cost, w2, s, True, p2, labels))
+    w1, p1 = _look(board, before, k, False, kind)
+    w2, p2 = _look(board, after, k, True, kind)
+    w3, p3 = _look(board, up, k, False, kind)
+    w4, p4 = _look(board, down, k, True, kind)
+    low = full(h.dtype.type(np.inf))
+    for s in range(labels):
+        cost = load(h, s * LANES) if deep else cast(load(unary, at + s * LANES), h)
+        cost = plus(kind, plus(kind, cost, w1, s, False, p1, labels), w2, s, True, p2, labels)
+        cost = plus(kind, plus(kind, cost, w3, s, False, p3, labels), w4, s, True, p4, labels)
+        store(h, s * LANES, cost)
+        low = minimum(cost, low)
+    total = full(np.float32(0))
+    for s in range(labels):
+        total += _likelihood(load(h, s * LANES) - low, heat)
+        store(sums, s * LANES, total)
+    target = number * total  # less than the total, for numbers up to 1 - 2**-24
+    label = full(np.int32(0))
+    for s in range(labels - 1):
+        label = where(load(sums, s * LANES) <= target, full(np.int32(s + 1)), label)
+    return label
+
+
+@inlined
+def _sample_half_row(board, row, parity, kind, heat, seed):
+    """Draw every second site of a row, those of one parity; returns the change of energy."""
+    nears = _neighbours(board, row, parity)
+    size = label_count(kind, board.label_count) * LANES
+    number = 2 * row + parity
+    own, first = number * board.half, number * board.groups * size
+    places = (board.columns + 1 - parity) // 2
+    key = bits64(seed, number)
+    total = full(0.0)
+    for k in range(0, places, LANES):
+        at = first + k // LANES * size
+        new = draw(kind, board, nears, at, k, heat, lane_uniform(key, k) * full(heat.chance))
+        old = cast(load(board.labels, own + k), np.int32)
+        moved = bits(new != old)
+        if places - k < LANES:
+            moved &= (1 << (places - k)) - 1
+        if moved != 0:
+            moving = mask_of(moved)
+            total += where(moving, change(kind, board, nears, at, k, new, old), full(0.0))
+            store(board.labels, own + k, cast(where(moving, new, old), board.labels))
+    result = 0.0
+    for k in range(LANES):
+        result += lane(total, k)
+    return result
+
+
+@inlined
+def _enter(x, board, row):
+    """Bring the labels of a row in."""
+    labels, half, columns = board.labels, board.half, board.columns
+    even, first = 2 * row * half, row * columns
+    whole = columns // (2 * LANES) * LANES
+    for k in range(0, whole, LANES):
+        here, beside = load_in_turn(x, first + 2 * k)
+        store(labels, even + k, cast(here, labels))
+        store(labels, even + half + k, cast(beside, labels))
+    for j in range(2 * whole, columns):
+        labels[even + j % 2 * half + j // 2] = x[first + j]
+
+
+@inlined
+def _leave(x, board, row):
+    """Write the labels of a row back."""
+    labels, half, columns = board.labels, board.half, board.columns
+    even, first = 2 * row * half, row * columns
+    whole = columns // (2 * LANES) * LANES
+    for k in range(0, whole, LANES):
+        store_in_turn(x, first + 2 * k, cast(load(labels, even + k), x), cast(load(labels, even + half + k), x))
+    for j in range(2 * whole, columns):
+        x[first + j] = labels[even + j % 2 * half + j // 2]
+
+
+@kernel
+def pack_board(unary, big, board):
+    """Lay the natural unary [site][label] out as the board does, costs above `big` (forbidden ones) cut to it."""
+    labels = board.label_count
+    for row in range(board.planes * board.rows):
+        for parity in range(min(2, board.columns)):
+            places = (board.columns + 1 - parity) // 2
+            for k in range(0, places, LANES):
+                at = (((2 * row + parity) * board.groups) * LANES + k) * labels
+                last = full(np.int32(min(LANES, places - k) - 1))
+                first = minimum(lane_numbers(), last) * full(np.int32(2 * labels))
+                site = row * board.columns + 2 * k + parity
+                for s in range(labels):
+                    cost = gather(unary, site * labels + s, first)
+                    store(board.unary, at + s * LANES, minimum(cost, full(big)))
+
+
+@kernel
+def sample_board(x, board, kind, heat, seed):
+    """One sweep of Gibbs sampling, in place on the natural labelling: sites of even coordinate sum, then the odd ones;
+    returns the change of energy. O(L) per site.
+
+    The odd sites of a row follow as soon as the even ones beside them are drawn, while the costs are in the cache.
+    """
+    rows = board.rows
+    count = board.planes * rows
+    for row in range(count):
+        _enter(x, board, row)
+    total = 0.0
+    lag = rows if board.planes > 1 else 1
+    for step in range(2 * (count + lag)):
+        colour = step % 2
+        row = step // 2 - colour * lag
+        if 0 <= row < count:
+            parity = (row // rows + row % rows + colour) % 2
+            total += _sample_half_row(board, row, parity, kind, heat, seed)
+    for row in range(count):
+        _leave(x, board, row)
+    return total
