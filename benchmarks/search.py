@@ -102,8 +102,9 @@ def annealing():
     start = time.perf_counter()
     sample = SimulatedAnnealingSampler().sample(bqm, num_sweeps=4000, num_reads=1, seed=0)
     took = time.perf_counter() - start
-    spins = np.array([sample.first.sample[i] for i in range(mrf.size)]).reshape(mrf.shape)
-    theirs = mrf.energy((spins > 0).astype(int))
+    spins = np.empty(mrf.size)
+    spins[np.array(sample.variables)] = sample.record.sample[0]
+    theirs = mrf.energy((spins.reshape(mrf.shape) > 0).astype(int))
     tf.anneal(mrf, maxiter=2, rng=0)
     best_search(mrf, maxiter=10, rng=0)
     ours = tf.anneal(mrf, maxiter=4000, rng=0)

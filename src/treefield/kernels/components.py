@@ -11,15 +11,15 @@ from treefield.kernels.rules import pair
 
 @inlined
 def join(parents, root, i):
-    """Join the tree of site `i` to that of `root` (-1: none yet); returns the lower of their roots, which becomes the
-    root of both."""
+    """Join the tree of site `i` to that of `root` (-1: none yet). Returns the lower of their roots, which becomes the
+    root of both, and how many trees fewer there are."""
     while parents[i] != i:
         parents[i] = parents[parents[i]]
         i = parents[i]
     if root < 0 or root == i:
-        return i
+        return i, 0
     parents[max(root, i)] = min(root, i)
-    return min(root, i)
+    return min(root, i), 1
 
 
 @inlined
@@ -29,21 +29,6 @@ def rows_before(shape, strides, row):
     above = strides[dimensions - 2] if row % shape[dimensions - 2] > 0 else 0
     behind = strides[0] if dimensions == 3 and row >= shape[1] else 0
     return above, behind
-
-
-@inlined
-def number_trees(parents):
-    """Replace each site's parent, which is at most the site itself, by its tree's number, trees numbered by their
-    roots; returns how many. -1 stays."""
-    count = 0
-    for i in range(len(parents)):
-        parent = parents[i]
-        if parent == i:
-            parents[i] = count
-            count += 1
-        elif parent >= 0:
-            parents[i] = parents[parent]
-    return count
 
 
 @inlined
@@ -59,11 +44,11 @@ def differing(x, y, i, count):
 
 
 @kernel
-def label_components(x, y, shape, strides, numbers):
-    """Number the connected components of the sites where flat labellings differ; -1 elsewhere. Returns how many.
-
-    Neighbours along any axis are connected. The lowest site of a component comes first. About O(1) per site.
+def join_components(x, y, shape, strides, parents):
+    """Join the sites where flat labellings differ to trees, one per connected component, rooted at its lowest site;
+    -1 elsewhere. Returns how many there are. About O(1) per site.
     """
+    count = 0
     width = shape[len(shape) - 1]
     for start in range(0, len(x), width):
         above, behind = rows_before(shape, strides, start // width)
@@ -71,10 +56,10 @@ def label_components(x, y, shape, strides, numbers):
         for block in range(start, start + width, LANES):
             left = differing(x, y, block, start + width - block)
             if start + width - block >= LANES:
-                store(numbers, block, full(np.int32(-1)))
+                store(parents, block, full(np.int32(-1)))
             else:
                 for i in range(block, start + width):
-                    numbers[i] = -1
+                    parents[i] = -1
             while left != 0:
                 i = block + lowest(left)
                 left &= left - 1
@@ -82,15 +67,18 @@ def label_components(x, y, shape, strides, numbers):
                 if not beside:
                     root = -1
                 # where the sites before both are joined already, so are these
-                if above > 0 and numbers[i - above] >= 0 and not (beside and numbers[i - above - 1] >= 0):
-                    root = join(numbers, root, i - above)
-                if behind > 0 and numbers[i - behind] >= 0 and not (beside and numbers[i - behind - 1] >= 0):
-                    root = join(numbers, root, i - behind)
+                if above > 0 and parents[i - above] >= 0 and not (beside and parents[i - above - 1] >= 0):
+                    root, fewer = join(parents, root, i - above)
+                    count -= fewer
+                if behind > 0 and parents[i - behind] >= 0 and not (beside and parents[i - behind - 1] >= 0):
+                    root, fewer = join(parents, root, i - behind)
+                    count -= fewer
                 if root < 0:
                     root = i
-                numbers[i] = root
+                    count += 1
+                parents[i] = root
                 last = i
-    return number_trees(numbers)
+    return count
 
 
 @inlined
@@ -111,14 +99,23 @@ def _add(before, after, owner, big, finite, forbidden):
 
 @kernel
 def unary_changes(x, y, unary, labels, numbers, big, finite, forbidden):
-    """Add to each component's `finite` and `forbidden` what going from x to y changes in its unary costs."""
+    """Number the components in the order of their lowest sites, and add to each one's `finite` and `forbidden` what
+    going from x to y changes in its unary costs.
+
+    On entry `numbers` are the parents, at most the sites themselves, that `join_components` found.
+    """
+    count = 0
     for block in range(0, len(x), LANES):
         left = differing(x, y, block, len(x) - block)
         while left != 0:
             i = block + lowest(left)
             left &= left - 1
+            parent = numbers[i]
+            owner = count if parent == i else numbers[parent]
+            count += parent == i
+            numbers[i] = owner
             before, after = unary[i * labels + x[i]], unary[i * labels + y[i]]
-            _add(np.float64(before), np.float64(after), numbers[i], big, finite, forbidden)
+            _add(np.float64(before), np.float64(after), owner, big, finite, forbidden)
 
 
 @kernel
@@ -161,9 +158,12 @@ def pairwise_changes(x, y, labels, grid, kind, numbers, big, finite, forbidden, 
 @kernel
 def take_components(x, y, numbers, taken):
     """Set x to y on the components that are taken."""
-    for i in range(len(x)):
-        if numbers[i] >= 0 and taken[numbers[i]]:
-            x[i] = y[i]
+    for block in range(0, len(x), LANES):
+        left = differing(x, y, block, len(x) - block)
+        while left != 0:
+            i = block + lowest(left)
+            left &= left - 1
+            x[i] = y[i] if taken[numbers[i]] else x[i]
 
 
 @kernel

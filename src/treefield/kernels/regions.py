@@ -5,7 +5,7 @@ Boxes are rows [low, high) of three axes each; a 2-D grid is taken as one plane 
 
 import numpy as np
 
-from treefield.kernels.components import join, number_trees, rows_before
+from treefield.kernels.components import join, rows_before
 from treefield.kernels.grid import edge_weight
 from treefield.kernels.jit import inlined, kernel
 from treefield.kernels.lanes import LANES, cast, full, lane_numbers, load, minimum, store
@@ -127,13 +127,18 @@ def label_segments(x, shape, strides, numbers):
                 root = -1
             # where the sites before both are joined already, so are these
             if above > 0 and x[i] == x[i - above] and not (beside and x[i] == x[i - above - 1]):
-                root = join(numbers, root, i - above)
+                root, _ = join(numbers, root, i - above)
             if behind > 0 and x[i] == x[i - behind] and not (beside and x[i] == x[i - behind - 1]):
-                root = join(numbers, root, i - behind)
+                root, _ = join(numbers, root, i - behind)
             if root < 0:
                 root = i
             numbers[i] = root
-    return number_trees(numbers)
+    count = 0
+    for i in range(len(x)):  # a root is the lowest site of its segment: those before are numbered already
+        parent = numbers[i]
+        numbers[i] = count if parent == i else numbers[parent]
+        count += parent == i
+    return count
 
 
 @kernel

@@ -126,12 +126,12 @@ class GridMRF:
         Returns the component of every site (-1 where x and y agree), and per component the change of the finite costs
         and of the number of forbidden ones.
         """
-        from treefield.kernels.components import label_components, pairwise_changes, unary_changes
+        from treefield.kernels.components import join_components, pairwise_changes, unary_changes
 
         grid, rule = self.kernel_grid(), self.rule(np.float64)
         flat = x.reshape(-1), y.reshape(-1)
         numbers = np.empty(len(flat[0]), np.int32)
-        count = label_components(*flat, grid.shape, grid.strides, numbers)
+        count = join_components(*flat, grid.shape, grid.strides, numbers)
         finite, forbidden = np.zeros(count), np.zeros(count, np.int64)
         unary_changes(*flat, self.flat_unary, self.labels, numbers, self._big, finite, forbidden)
         pairwise_changes(*flat, self.labels, grid, rule, numbers, self._big, finite, forbidden, *_work(grid))
