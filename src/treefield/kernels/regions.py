@@ -58,11 +58,20 @@ def _add_unary(unary, labels, shape, low, high, box, costs):
 
 
 @inlined
-def _add_edges(y, grid, kind, axis, low, high, box, coordinate, outside, costs, labels):
-    """Add the edges along `axis` whose first site has that `coordinate` and lies, but for that, in the box.
+def _add_pair(kind, weight, edge, beside, outside, costs, labels):
+    """Add an edge to the cost of every label of the box; `outside` says which of its ends is not in the box and has the
+    label `beside`: 0 the first, 1 the second, 2 none."""
+    for s in range(0, labels, LANES):
+        own = minimum(full(np.int32(s)) + lane_numbers(), full(np.int32(labels - 1)))
+        first = full(np.int32(beside)) if outside == 0 else own
+        second = full(np.int32(beside)) if outside == 1 else own
+        store(costs, s, load(costs, s) + pair(kind, full(np.float64(weight)), full(edge), first, second, labels))
 
-    `outside` says which end of them is outside the box and keeps its label: 0 the first, 1 the second, 2 none.
-    """
+
+@inlined
+def _look_at_edges(y, grid, kind, each, axis, low, high, box, coordinate, outside, costs, sums, labels):
+    """The edges along `axis` whose first site has that `coordinate` and lies, but for that, in the box: added to the
+    costs, `each` by itself or for now their weights to `sums`, by `outside` and the label there."""
     at, skipped = box * 3, 3 - len(grid.shape)  # a 2-D grid lacks the first axis
     stride = grid.strides[axis]
     here = axis + skipped
@@ -79,34 +88,40 @@ def _add_edges(y, grid, kind, axis, low, high, box, coordinate, outside, costs, 
                 site += a * grid.strides[0]
                 edge += a * grid.edge_strides[row]
             for c in range(low2, high2):
-                weight = full(np.float64(edge_weight(grid, axis, edge + c)))
-                first, second = full(y[site + c]), full(y[site + c + stride])
-                for s in range(0, labels, LANES):
-                    own = minimum(full(np.int32(s)) + lane_numbers(), full(np.int32(labels - 1)))
-                    if outside != 0:
-                        first = own
-                    if outside != 1:
-                        second = own
-                    store(costs, s, load(costs, s) + pair(kind, weight, full(edge + c), first, second, labels))
+                beside = 0
+                if outside < 2:
+                    beside = y[site + c + (stride if outside == 1 else 0)]
+                weight = edge_weight(grid, axis, edge + c)
+                if each:
+                    _add_pair(kind, weight, edge + c, beside, outside, costs, labels)
+                else:
+                    sums[outside * labels + beside] += weight
 
 
 @kernel
-def best_boxes(y, unary, labels, grid, kind, diagonal, shape, low, high, costs):
+def best_boxes(y, unary, labels, grid, kind, each, diagonal, shape, low, high, costs, sums):
     """Set each box in turn to the constant label that costs least there, given the labels around it.
 
-    `costs` is work space for the labels and eight more. Without `diagonal` equal labels cost nothing together, and
-    edges within the box are skipped. O(L) per site.
+    `costs` is work space for the labels and eight more, `sums` for three times the labels: edges of one cost are added
+    up by the label outside, unless `each` has a cost of its own. Without `diagonal` equal labels cost nothing together,
+    and edges within the box are skipped. About O(L) per site.
     """
     for box in range(len(low) // 3):
         for s in range(len(costs)):
             costs[s] = 0.0
+        for s in range(len(sums)):
+            sums[s] = 0.0
         _add_unary(unary, labels, shape, low, high, box, costs)
         for axis in range(len(grid.shape)):
             at = box * 3 + 3 - len(grid.shape) + axis
             for coordinate in range(max(low[at] - 1, 0), min(high[at], grid.shape[axis] - 1)):
                 outside = 0 if coordinate < low[at] else (1 if coordinate == high[at] - 1 else 2)
-                if outside < 2 or diagonal:
-                    _add_edges(y, grid, kind, axis, low, high, box, coordinate, outside, costs, labels)
+                if outside == 2 and not diagonal:
+                    continue
+                _look_at_edges(y, grid, kind, each, axis, low, high, box, coordinate, outside, costs, sums, labels)
+        for s in range(len(sums)):
+            if sums[s] != 0:
+                _add_pair(kind, sums[s], 0, s % labels, s // labels, costs, labels)
         best = 0
         for s in range(1, labels):
             if costs[s] < costs[best]:

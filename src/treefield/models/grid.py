@@ -173,6 +173,11 @@ class GridMRF:
         return self._big
 
     @property
+    def has_edge_tables(self) -> bool:
+        """Whether every edge has a table of its own."""
+        return self._tables is not None
+
+    @property
     def has_diagonal(self) -> bool:
         """Whether equal neighbouring labels may cost something."""
         return self._tables is not None or bool(np.diagonal(self.pairwise.table(self.labels)).any())

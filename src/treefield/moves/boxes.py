@@ -57,10 +57,9 @@ class BoxJump:
         if self.label == "scramble":
             regions.scramble_boxes(y.reshape(-1), *boxes, mrf.labels, rng.integers(2**63, dtype=np.uint64))
         elif self.label == "best":
-            work = np.empty(mrf.labels + 8)
-            rule = mrf.rule(np.float64)
-            grid = mrf.kernel_grid()
-            regions.best_boxes(y.reshape(-1), mrf.flat_unary, mrf.labels, grid, rule, mrf.has_diagonal, *boxes, work)
+            model = y.reshape(-1), mrf.flat_unary, mrf.labels, mrf.kernel_grid(), mrf.rule(np.float64)
+            work = np.empty(mrf.labels + 8), np.empty(3 * mrf.labels)
+            regions.best_boxes(*model, mrf.has_edge_tables, mrf.has_diagonal, *boxes, *work)
         else:
             if self.label == "random":
                 labels = rng.integers(mrf.labels, size=len(low), dtype=np.int32)
