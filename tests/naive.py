@@ -429,3 +429,92 @@ def boltzmann(unary, tables, temperature):
     energies = np.array([energy(unary, tables, np.reshape(x, shape)) for x in every])
     weights = np.exp((energies.min() - energies) / temperature)
     return weights / weights.sum()
+
+
+# --- regions and components -----------------------------------------------------------------------------------------
+
+
+def flood(shape, sites, alike):
+    """The connected components of `sites`, each a set, lowest site first; i and its neighbour j are connected where
+    `alike(i, j)`."""
+    left = set(sites)
+    components = []
+    for site in sorted(left):
+        if site in left:
+            component, edge = set(), [site]
+            left.remove(site)
+            while edge:
+                i = edge.pop()
+                component.add(i)
+                beside = {j for j in neighbours(shape, i) if j in left and alike(i, j)}
+                left -= beside
+                edge += beside
+            components.append(component)
+    return components
+
+
+def components(x, y):
+    """The connected components of the sites where x and y differ."""
+    return flood(x.shape, (i for i in np.ndindex(*x.shape) if x[i] != y[i]), lambda i, j: True)
+
+
+def segments(x):
+    """The segments of x: connected sites of one label."""
+    return flood(x.shape, np.ndindex(*x.shape), lambda i, j: x[i] == x[j])
+
+
+def numbered(shape, components):
+    """The number of every site's component, -1 where there is none."""
+    numbers = np.full(shape, -1)
+    for number, component in enumerate(components):
+        for i in component:
+            numbers[i] = number
+    return numbers
+
+
+def border(x, segment):
+    """The labels across the edges of a segment's border, one per edge."""
+    return [x[j] for i in segment for j in neighbours(x.shape, i) if j not in segment]
+
+
+def constant_costs(unary, tables, x, box):
+    """What each constant label of a box (a tuple of slices) costs there, as in `conditional_energy`."""
+    sites = [i for i in np.ndindex(*x.shape) if all(s.start <= c < s.stop for s, c in zip(box, i, strict=True))]
+    costs = []
+    for label in range(unary.shape[-1]):
+        y = x.copy()
+        y[box] = label
+        costs.append(conditional_energy(unary, tables, y, sites))
+    return costs
+
+
+# --- iterated local search ------------------------------------------------------------------------------------------
+
+
+def adapted(beta, taken, tried, accepted):
+    """The paper's rule for beta after jump number `tried`, of which `taken` were accepted, the last one or not."""
+    rate = 0.9 * taken / tried + 0.1 * accepted
+    if rate < 0.45:
+        return beta * 0.8
+    return beta / 0.8 if rate > 0.55 else beta
+
+
+def t_ils(x, jump, sweep, energy, rng, iterations):
+    """Algorithm 2: the energies of the start, of its local minimum and of where each iteration ends, and the best
+    labelling. `jump(x, rng)` and `sweep(x, k)`, k being the number of iterations so far, return new labellings."""
+    energies = [energy(x)]
+    x = sweep(x, 0)
+    energies.append(energy(x))
+    best, beta, taken = x, 1.0, 0
+    for tried in range(1, iterations + 1):
+        y = sweep(jump(x, rng), tried - 1)
+        rise = energy(y) - energy(x)
+        accepted = rng.random() < math.exp(min(0.0, -beta * rise))  # a draw for every jump, also for one downhill
+        taken += accepted
+        beta = adapted(beta, taken, tried, accepted)
+        if accepted:
+            x = y
+        energies.append(energy(x))
+        if energy(x) < energy(best):
+            best = x
+    return energies, best

@@ -14,23 +14,6 @@ from strategies import grid_models, random_case
 KINDS = ("potts", "table", "edge-tables", "quadratic")
 
 
-def naive_components(x, y):
-    """Connected components of the sites where x and y differ, by flood filling, lowest site first."""
-    left = {tuple(map(int, i)) for i in np.argwhere(x != y)}
-    components = []
-    for site in sorted(left):
-        if site in left:
-            component, edge = set(), [site]
-            while edge:
-                i = edge.pop()
-                if i in left:
-                    left.remove(i)
-                    component.add(i)
-                    edge += naive.neighbours(x.shape, i)
-            components.append(component)
-    return components
-
-
 def rank(case, x):
     """Forbidden costs first, then the finite energy."""
     return naive.conditional_energy(case.unary, case.tables, x, list(np.ndindex(x.shape)))
@@ -45,7 +28,7 @@ def test_merge_is_the_best_choice_of_components(kind, forbidden):
         mrf = case.mrf()
         x, y = np.random.default_rng(seed).integers(mrf.labels, size=(2, *mrf.shape))
         found = rank(case, tf.merge(mrf, x, y))
-        components = naive_components(x, y)
+        components = naive.components(x, y)
         choices = []
         for chosen in itertools.product((False, True), repeat=len(components)):
             z = x.copy()
@@ -67,10 +50,7 @@ def test_components_are_those_of_flood_filling():
             x = rng.integers(3, size=shape).astype(np.int32)
             y = np.where(rng.random(shape) < share, rng.integers(3, size=shape), x).astype(np.int32)
             numbers, finite, _ = mrf.components(x, y)
-            expected = np.full(shape, -1)
-            for number, component in enumerate(naive_components(x, y)):
-                for i in component:
-                    expected[i] = number
+            expected = naive.numbered(shape, naive.components(x, y))
             np.testing.assert_array_equal(numbers, expected)
             assert len(finite) == expected.max() + 1
             assert finite.sum() == mrf.energy(y) - mrf.energy(x)

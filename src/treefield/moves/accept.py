@@ -16,6 +16,7 @@ from treefield.validation import real_scalar
 
 _RAISE = 0.8  # the paper's factor on beta
 _LOW, _HIGH = 0.45, 0.55  # acceptance rates between which beta stays
+_LEAST, _MOST = 1e-300, 1e300  # from 0 and infinity no factor would lead beta back
 
 
 class _Rule:
@@ -54,11 +55,11 @@ class Metropolis(_Rule):
         self.adapts = beta is None
         self.beta = 1.0 if beta is None else real_scalar(beta, "beta", infinite=True)
         if self.beta < 0:
-            raise ValueError(f"beta must be at least 0 (0 accepts all, inf is greedy), got {self.beta:g}")
+            raise ValueError(f"beta must be at least 0 (0 accepts all, inf is greedy), got {self.beta}")
         self.taken = self.tried = 0
 
     def __repr__(self) -> str:
-        return "Metropolis()" if self.adapts else f"Metropolis(beta={self.beta:g})"
+        return "Metropolis()" if self.adapts else f"Metropolis(beta={self.beta})"
 
     def decide(self, finite: np.ndarray, forbidden: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         draws = rng.random(len(finite))
@@ -78,9 +79,9 @@ class Metropolis(_Rule):
         self.tried += len(taken)
         rate = 0.9 * self.taken / self.tried + 0.1 * float(np.mean(taken))
         if rate < _LOW:
-            self.beta *= _RAISE
+            self.beta = max(_LEAST, self.beta * _RAISE)
         elif rate > _HIGH:
-            self.beta /= _RAISE
+            self.beta = min(_MOST, self.beta / _RAISE)
 
     def get_state(self) -> dict[str, Any]:
         return {"beta": self.beta, "taken": self.taken, "tried": self.tried}

@@ -42,10 +42,10 @@ class BoxJump:
             raise ValueError(f"size must ascend, got {self.size}")
         self.density = real_scalar(density, "density")
         if self.density <= 0:
-            raise ValueError(f"density must be above 0, got {self.density:g}")
+            raise ValueError(f"density must be above 0, got {self.density}")
 
     def __repr__(self) -> str:
-        return f"BoxJump({self.label!r}, size={self.size}, density={self.density:g})"
+        return f"BoxJump({self.label!r}, size={self.size}, density={self.density})"
 
     def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
         from treefield.kernels import regions
@@ -68,6 +68,10 @@ class BoxJump:
                 labels = x.reshape(shape)[tuple(near.T)]
             regions.fill_boxes(y.reshape(-1), *boxes, labels)
         return y
+
+    def work(self, mrf: Any) -> float:
+        """What a jump takes, in sites x labels."""
+        return self.density * mrf.size * (2 * mrf.labels + 4 if self.label == "best" else 1)
 
     def _draw(self, shape: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """The corners of the boxes, [box][axis]. Boxes may reach over the border, so that it is met as often as the

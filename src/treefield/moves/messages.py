@@ -67,6 +67,10 @@ class MessageJump:
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_lines": None}  # packed lines are neither copied nor pickled, but made anew
 
+    def work(self, mrf: Any) -> float:
+        """What a jump takes, in sites x labels."""
+        return 3.0 * mrf.size * mrf.labels
+
     def __call__(self, x: Any, mrf: Any, rng: Any) -> np.ndarray:
         """Return a changed copy of `x`."""
         model(mrf)

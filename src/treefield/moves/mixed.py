@@ -11,7 +11,7 @@ from treefield.moves.boxes import BoxJump
 from treefield.moves.segments import SegmentJump
 from treefield.moves.state import restore, state_of
 
-_MEMORY = 0.8  # how much of what a kind has won counts after its next use
+_MEMORY = 0.5  # how much of what a kind has won counts after its next use
 _FLOOR = 0.1  # the share of jumps that are spread evenly over all kinds
 
 
@@ -50,7 +50,8 @@ class MixedJump:
                 raise TypeError(f"jumps[{number}] must be a function of (x, mrf, rng), got {jump!r}")
         self.jumps = list(jumps)
         self.won = np.zeros(len(jumps))
-        self.work = np.zeros(len(jumps))
+        self.spent = np.zeros(len(jumps))
+        self.uses = np.zeros(len(jumps), np.int64)
         self.last = 0
 
     def __repr__(self) -> str:
@@ -58,31 +59,38 @@ class MixedJump:
 
     def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
         self.last = self._choose(rng)
+        self.uses[self.last] += 1
         return self.jumps[self.last](x, mrf, rng)
 
     def _choose(self, rng: np.random.Generator) -> int:
-        untried = np.flatnonzero(self.work == 0)
-        if len(untried):
-            return int(untried[0])
-        rates = self.won / self.work
+        if self.uses.min() == 0:
+            return int(self.uses.argmin())
+        rates = self.won / np.maximum(self.spent, 1e-300)
         total = rates.sum()
         even = np.full(len(rates), 1 / len(rates))
         odds = even if total <= 0 else _FLOOR * even + (1 - _FLOOR) * rates / total
         return int(rng.choice(len(rates), p=odds))
 
+    def work(self, mrf: Any) -> float:
+        """What the last jump took, in sites x labels."""
+        jump = self.jumps[self.last]
+        return jump.work(mrf) if hasattr(jump, "work") else 0.0
+
     def learn(self, won: float, work: float) -> None:
         """Told by the search: the energy that the last jump won, and the work it took."""
         self.won[self.last] = _MEMORY * self.won[self.last] + won
-        self.work[self.last] = _MEMORY * self.work[self.last] + work
+        self.spent[self.last] = _MEMORY * self.spent[self.last] + work
         inner = self.jumps[self.last]
         if hasattr(inner, "learn"):
             inner.learn(won, work)
 
     def get_state(self) -> dict[str, Any]:
         inner = [state_of(jump) for jump in self.jumps]
-        return {"won": self.won.tolist(), "work": self.work.tolist(), "last": self.last, "jumps": inner}
+        learnt = {name: getattr(self, name).tolist() for name in ("won", "spent", "uses")}
+        return learnt | {"last": self.last, "jumps": inner}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        self.won, self.work, self.last = np.array(state["won"]), np.array(state["work"]), state["last"]
+        self.won, self.spent, self.uses = (np.array(state[name]) for name in ("won", "spent", "uses"))
+        self.last = state["last"]
         for jump, inner in zip(self.jumps, state["jumps"], strict=True):
             restore(jump, inner)

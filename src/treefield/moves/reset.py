@@ -40,7 +40,7 @@ class UniformJump(_ResetJump):
         self.rho_max = _share(rho_max, "rho_max")
 
     def __repr__(self) -> str:
-        return f"UniformJump({self.rho_max:g})"
+        return f"UniformJump({self.rho_max})"
 
     def share(self, rng: np.random.Generator) -> float:
         return rng.uniform(0, self.rho_max)
@@ -53,7 +53,7 @@ class BetaJump(_ResetJump):
     --------
     >>> import treefield as tf
     >>> tf.moves.BetaJump(1, 9)
-    BetaJump(1, 9, rho_max=1)
+    BetaJump(1.0, 9.0, rho_max=1.0)
     """
 
     def __init__(self, a: float = 1.0, b: float = 9.0, rho_max: float = 1.0) -> None:
@@ -61,7 +61,7 @@ class BetaJump(_ResetJump):
         self.rho_max = _share(rho_max, "rho_max")
 
     def __repr__(self) -> str:
-        return f"BetaJump({self.a:g}, {self.b:g}, rho_max={self.rho_max:g})"
+        return f"BetaJump({self.a}, {self.b}, rho_max={self.rho_max})"
 
     def share(self, rng: np.random.Generator) -> float:
         return self.rho_max * rng.beta(self.a, self.b)
@@ -75,24 +75,24 @@ class LevyJump(_ResetJump):
     --------
     >>> import treefield as tf
     >>> tf.moves.LevyJump(1.5)
-    LevyJump(1.5, rho_min=0.001, rho_max=1)
+    LevyJump(1.5, rho_min=0.001, rho_max=1.0)
     """
 
     def __init__(self, alpha: float = 1.5, rho_min: float = 0.001, rho_max: float = 1.0) -> None:
         self.alpha = _positive(alpha, "alpha")
         self.rho_min, self.rho_max = _share(rho_min, "rho_min"), _share(rho_max, "rho_max")
         if self.rho_min > self.rho_max:
-            raise ValueError(f"rho_min must be at most rho_max, got {self.rho_min:g} and {self.rho_max:g}")
+            raise ValueError(f"rho_min must be at most rho_max, got {self.rho_min} and {self.rho_max}")
 
     def __repr__(self) -> str:
-        return f"LevyJump({self.alpha:g}, rho_min={self.rho_min:g}, rho_max={self.rho_max:g})"
+        return f"LevyJump({self.alpha}, rho_min={self.rho_min}, rho_max={self.rho_max})"
 
     def share(self, rng: np.random.Generator) -> float:
         u, power = rng.random(), 1 - self.alpha
         if abs(power) < 1e-9:
             return self.rho_min * (self.rho_max / self.rho_min) ** u
-        low, high = self.rho_min**power, self.rho_max**power
-        return (low + u * (high - low)) ** (1 / power)
+        # relative to rho_min, which no power overflows
+        return self.rho_min * (1 + u * ((self.rho_max / self.rho_min) ** power - 1)) ** (1 / power)
 
 
 def _share(value: Any, name: str) -> float:

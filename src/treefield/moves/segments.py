@@ -22,7 +22,7 @@ class SegmentJump:
     shift : int
         The greatest step.
 
-    Segments are taken up to a size that is drawn log-uniformly between one site and all of them.
+    Segments are taken up to a size that is drawn log-uniformly between one site and twice the grid.
 
     Examples
     --------
@@ -37,12 +37,16 @@ class SegmentJump:
         self.label = choice(label, "label", ("neighbour", "shift"))
         self.share = real_scalar(share, "share")
         if not 0 < self.share <= 1:
-            raise ValueError(f"share must be above 0 and at most 1, got {self.share:g}")
+            raise ValueError(f"share must be above 0 and at most 1, got {self.share}")
         self.shift = count(shift, "shift", 1)
 
     def __repr__(self) -> str:
         shift = f", shift={self.shift}" if self.label == "shift" else ""
-        return f"SegmentJump({self.label!r}, share={self.share:g}{shift})"
+        return f"SegmentJump({self.label!r}, share={self.share}{shift})"
+
+    def work(self, mrf: Any) -> float:
+        """What a jump takes, in sites x labels."""
+        return 10.0 * mrf.size
 
     def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
         from treefield.kernels import regions
@@ -60,7 +64,7 @@ class SegmentJump:
         else:
             step = rng.integers(1, self.shift + 1, segments) * rng.choice((-1, 1), segments)
             other = np.clip(own + step, 0, mrf.labels - 1).astype(np.int32)
-        limit = mrf.size ** rng.random()
+        limit = (2 * mrf.size) ** rng.random()
         chosen = (sizes <= limit) & (rng.random(segments) < self.share)
         regions.relabel(y.reshape(-1), numbers, np.where(chosen, other, own))
         return y

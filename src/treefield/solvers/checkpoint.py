@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import json
 import os
 import pathlib
+import re
 import time
 import zipfile
+import zlib
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,8 @@ import numpy as np
 _FORMAT = "treefield checkpoint 1"
 _INTERVAL = 1.0  # seconds between two files, at least
 _SHARE = 20  # and at least so many times what writing one takes
+# what reading a file that is no archive of arrays, or a damaged one, may raise
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 class Checkpoint:
@@ -26,9 +31,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: Any, method: str, mrf: Any, settings: dict[str, Any]) -> None:
-        if not isinstance(path, str | os.PathLike):
-            raise TypeError(f"checkpoint must be the path of a file, got {path!r}")
-        self.path = pathlib.Path(os.fsdecode(path)).absolute()
+        self.path = pathlib.Path(checked_path(path)).absolute()
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"checkpoint {path}: there is no folder {self.path.parent}")
         if self.path.is_dir():
@@ -38,14 +41,18 @@ class Checkpoint:
 
     def load(self) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
         """What was saved, numbers and arrays; None if there is no file yet."""
+        self._clean()
         if not self.path.exists():
             return None
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            # np.load does not close a damaged file that it has opened itself
+            with self.path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             header = json.loads(str(arrays.pop("header")))
             known = header["format"] == _FORMAT
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            if known:
+                arrays = {name: arrays[name] for name in header["arrays"]}
+        except _UNREADABLE as error:
             raise ValueError(
                 f"checkpoint {self.path} is not a file that treefield wrote ({error}); "
                 "it is left as it is: give another path, or remove it"
@@ -54,6 +61,14 @@ class Checkpoint:
             raise ValueError(f"checkpoint {self.path} has the format {header['format']!r}, expected {_FORMAT!r}")
         self._compare(header["owner"])
         return header["state"], arrays
+
+    def _clean(self) -> None:
+        """Remove what runs that were killed while they wrote have left."""
+        for left in self.path.parent.glob(f".{glob.escape(self.path.name)}.[0-9]*"):
+            number = left.name.rpartition(".")[2]
+            if number.isdigit() and not _alive(int(number)):
+                with contextlib.suppress(OSError):
+                    left.unlink()
 
     def _compare(self, found: dict[str, Any]) -> None:
         kept = "; the file is left as it is: give another path, or remove it"
@@ -74,7 +89,7 @@ class Checkpoint:
     def save(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Replace the file."""
         start = time.monotonic()
-        header = json.dumps({"format": _FORMAT, "owner": self._owner, "state": _plain(state)})
+        header = json.dumps({"format": _FORMAT, "owner": self._owner, "state": _plain(state), "arrays": sorted(arrays)})
         fresh = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
             with fresh.open("wb") as file:
@@ -89,6 +104,26 @@ class Checkpoint:
         self._next = end + max(_INTERVAL, _SHARE * (end - start))
 
 
+def checked_path(path: Any) -> str:
+    """A path as a string, or an error."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"checkpoint must be the path of a file, got {path!r}")
+    return os.fsdecode(path)
+
+
+def _alive(process: int) -> bool:
+    """Whether a process may still be running; elsewhere than on POSIX there is no way to ask."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is someone else's
+        return True
+    return True
+
+
 def described(part: Any) -> str:
     """A part of a search by which it is known again in another process."""
     if isinstance(part, list | tuple) and part and isinstance(part[0], np.ndarray):
@@ -96,10 +131,7 @@ def described(part: Any) -> str:
         for sites in part:
             digest.update(repr(sites.tolist()).encode())
         return f"trees {digest.hexdigest()}"
-    kind = part if hasattr(part, "__qualname__") else type(part)
-    if kind is not part and kind.__repr__ is not object.__repr__:
-        return repr(part)
-    return f"{kind.__module__}.{kind.__qualname__}"
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(part))  # addresses differ from one process to the next
 
 
 def _plain(value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from treefield.moves.jumped import jumped, work
 from treefield.moves.reset import UniformJump
 from treefield.moves.state import restore, state_of
 from treefield.results import MAPResult
@@ -138,20 +139,21 @@ class _Population:
         x = self._run.x
         grown = [self._grown(x.copy())]
         while len(grown) < size and not self._run.late():
-            if random:
-                young = self._rng.integers(self._mrf.labels, size=x.shape, dtype=np.int32)
-            else:
-                young = self._mutation(x, self._mrf, self._rng)
+            young = self._rng.integers(self._mrf.labels, size=x.shape, dtype=np.int32) if random else self._mutated(x)
             grown.append(self._grown(young))
-        self._select(grown, size)
+        self._select([(self._rank(x), x) for x in grown], size)
 
     def breed(self) -> None:
         """One generation."""
-        children: list[np.ndarray] = []
+        children: list[tuple[tuple[int, float], np.ndarray]] = []
         size = len(self._individuals)
         while len(children) < size and not (children and self._run.late()):
-            first, second = (self._individuals[i] for i in self._parents())
-            children.append(self._child(first, second))
+            first, second = self._parents()
+            child = self._child(self._individuals[first], self._individuals[second])
+            children.append((self._rank(child), child))
+            if hasattr(self._mutation, "learn"):
+                won = max(0.0, self._ranks[min(first, second)][1] - children[-1][0][1])
+                self._mutation.learn(won, work(self._mutation, self._mrf, self._inner_iter))
         self._select(children, size)
 
     def gain(self) -> float:
@@ -170,11 +172,14 @@ class _Population:
     def _child(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         if self._crossover == "site":
             mixed = np.where(self._rng.random(first.shape) < 0.5, first, second)
-            return self._grown(self._mutation(mixed, self._mrf, self._rng))
+            return self._grown(self._mutated(mixed))
         child = first.copy()
         merge_into(self._mrf, child, second)
-        merge_into(self._mrf, child, self._grown(self._mutation(child, self._mrf, self._rng)))
+        merge_into(self._mrf, child, self._grown(self._mutated(child)))
         return child
+
+    def _mutated(self, x: np.ndarray) -> np.ndarray:
+        return jumped(self._mutation, x, self._mrf, self._rng, "mutation")
 
     def _grown(self, x: np.ndarray) -> np.ndarray:
         for sweep in range(self._inner_iter):
@@ -183,10 +188,14 @@ class _Population:
             self._trees.sweep(x, self._rng, reverse=(self._run.nit + sweep) % 2 == 1)
         return x
 
-    def _select(self, newcomers: list[np.ndarray], size: int) -> None:
+    def _rank(self, x: np.ndarray) -> tuple[int, float]:
+        finite, forbidden = self._mrf.energy_parts(x)
+        return forbidden, finite
+
+    def _select(self, newcomers: list[tuple[tuple[int, float], np.ndarray]], size: int) -> None:
         """Keep the best, each labelling once."""
-        ranks = self._ranks + [self._mrf.energy_parts(x)[::-1] for x in newcomers]
-        individuals = self._individuals + newcomers
+        ranks = self._ranks + [rank for rank, _ in newcomers]
+        individuals = self._individuals + [x for _, x in newcomers]
         order = sorted(range(len(ranks)), key=lambda i: ranks[i])
         kept: list[int] = []
         for i in order:
@@ -205,4 +214,4 @@ class _Population:
         """Go on from what `state` gave."""
         restore(self._mutation, numbers["mutation"])
         self._individuals = list(arrays["population"].astype(np.int32))
-        self._ranks = [self._mrf.energy_parts(x)[::-1] for x in self._individuals]
+        self._ranks = [self._rank(x) for x in self._individuals]

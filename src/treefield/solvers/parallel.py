@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,11 @@ from treefield.results import MAPResult
 from treefield.solvers.interrupt import Interrupts
 from treefield.solvers.merge import merge
 from treefield.solvers.progress import Bar
-from treefield.solvers.run import Run, Timer
+from treefield.solvers.run import CALLBACK, Run, Timer
 from treefield.validation import thread_count
+
+_STOPPED = "stopped by the callback"
+_WAKE = 0.1  # seconds: a signal that comes just before the main thread goes to sleep is seen when it wakes
 
 
 def independent_searches(
@@ -47,7 +51,7 @@ def independent_searches(
             try:
                 callback(result)
             except StopIteration:
-                interrupts.pending = "stopped by the callback"
+                interrupts.pending = _STOPPED
 
     def one(number: int) -> MAPResult:
         share = dict(limits, interrupts=interrupts, callback=None if callback is None else called, progress=bar)
@@ -60,16 +64,19 @@ def independent_searches(
             interrupts.pending = "stopped by an error in another search"
             raise
 
-    with interrupts, ThreadPoolExecutor(workers, thread_name_prefix="treefield") as pool:
-        results = list(pool.map(one, range(restarts)))
-    if bar is not None:
-        bar.close()
+    closing = contextlib.nullcontext() if bar is None else contextlib.closing(bar)
+    with closing, interrupts, ThreadPoolExecutor(workers, thread_name_prefix="treefield") as pool:
+        searches = [pool.submit(one, number) for number in range(restarts)]
+        while wait(searches, timeout=_WAKE).not_done:
+            pass
+        results = [search.result() for search in searches]
     x = results[0].x
     for result in results[1:]:
         x = merge(mrf, x, result.x)
     run = Run("t_ils", mrf, x, timer)
     last = max(results, key=lambda result: result.status)
-    run.stop(last.status, f"{last.message}; the best of {restarts} searches, merged")
+    status = CALLBACK if interrupts.pending == _STOPPED else last.status
+    run.stop(status, f"{last.message}; the best of {restarts} searches, merged")
     merged = run.result()
     merged.nit = sum(result.nit for result in results)
     merged.trace = _joined(results, merged, workers)

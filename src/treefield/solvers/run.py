@@ -70,6 +70,7 @@ class Run:
         self._best: np.ndarray | None = None
         self._best_rank = self._rank()
         self._last_gain = 0
+        self._cut = False
         self._trace = np.zeros(64, TRACE)
         self._rows = 0
         self._add_row()
@@ -103,16 +104,21 @@ class Run:
             self._interrupt(self._interrupts.pending)
         elif self._maxiter is not None and self.nit >= self._maxiter:
             self.stop(MAXITER, f"maxiter = {self._maxiter} iterations made")
-        elif self.late():
+        elif self._out_of_time():
             self.stop(TIME_LIMIT, f"time_limit = {self._time_limit:g} s reached")
         elif self._patience is not None and self.nit - self._last_gain >= self._patience:
             self.stop(CONVERGED, f"no new best in patience = {self._patience} iterations")
         return not self._message
 
     def late(self) -> bool:
-        """Whether the time is over, or someone wants the run to end: no further sweep may start."""
-        over = self._time_limit is not None and self._timer.seconds() >= self._time_limit
-        return over or bool(self._interrupts.pending)
+        """Whether the time is over within an iteration: no further sweep may start. What is then left of the iteration
+        is no part of the run as it would have been, and is not saved."""
+        over = self._out_of_time()
+        self._cut = self._cut or over
+        return over
+
+    def _out_of_time(self) -> bool:
+        return self._time_limit is not None and self._timer.seconds() >= self._time_limit
 
     @property
     def fraction(self) -> float:
@@ -226,7 +232,7 @@ class Run:
     ) -> None:
         """Write a checkpoint, if there is a file for it and it is time: the run, the generator, and what else the
         solver needs to go on exactly as it would have."""
-        if file is None or not (self._message or file.due):
+        if file is None or self._cut or not (self._message or file.due):
             return
         small = np.min_scalar_type(self.mrf.labels - 1)
         best = self.x if self._best is None else self._best

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from treefield.moves.accept import Metropolis
+from treefield.moves.jumped import jumped, work
 from treefield.moves.reset import UniformJump
 from treefield.moves.state import restore, state_of
 from treefield.results import MAPResult
-from treefield.solvers.checkpoint import Checkpoint, described
+from treefield.solvers.checkpoint import Checkpoint, checked_path, described
 from treefield.solvers.parallel import independent_searches
 from treefield.solvers.run import CONVERGED, Run, begin, checked_limits
 from treefield.validation import choice, count, function, generator, model
@@ -65,8 +66,9 @@ def t_ils(
     beta : float, optional
         Short for ``accept=moves.Metropolis(beta)``, a fixed inverse temperature: inf is greedy, 0 accepts all.
     local_search : "t_icm", "icm" or tree set
-        What follows a jump: sweeps over `trees`, over single sites, or over anything with a method ``sweep(x, rng)``
-        that changes `x` in place, such as ``mrf.tree_set(...)``.
+        What follows a jump: sweeps over `trees`, over single sites, or over anything with a method
+        ``sweep(x, rng, reverse)`` that changes `x` in place and returns the change of energy, such as
+        ``mrf.tree_set(...)``. Sweeps go to and fro: every second one has ``reverse=True``.
     inner_iter : int or None
         So many sweeps after each jump, fewer if the local minimum is reached before; None goes on until it is.
     trees, order, bands, memory, threads
@@ -89,8 +91,8 @@ def t_ils(
         then those of the file. A search that was killed ends as it would have. A file that belongs to another model or
         to other settings is refused and not touched. With restarts there is one file for each: path.0, path.1, ...
     restarts : int
-        So many independent searches, each with `maxiter` jumps; their results are merged, component by component, and
-        the outcome is swept to its local minimum.
+        So many independent searches, each with `maxiter` jumps; their results are merged, component by component, so
+        that the outcome is no worse than the best of them.
     workers : int, optional
         How many of these run at once; default: as many as `threads`. The answer is the same for any number.
 
@@ -125,6 +127,8 @@ def t_ils(
     inner_iter = None if inner_iter is None else count(inner_iter, "inner_iter", 1)
     max_backtracks = None if max_backtracks is None else count(max_backtracks, "max_backtracks", 1)
     restarts = count(restarts, "restarts", 1)
+    workers = None if workers is None else count(workers, "workers", 1)
+    checkpoint = None if checkpoint is None else checked_path(checkpoint)
     limits = checked_limits(maxiter, time_limit, callback, patience, progress=bool(progress))
     if maxiter is None and time_limit is None and max_backtracks is None and patience is None:
         limits["maxiter"] = _MAXITER
@@ -202,26 +206,14 @@ class _Search:
 
     def _iterate(self) -> None:
         run = self._run
-        y = self._jumped()
+        y = jumped(self._jump, run.x, run.mrf, self._rng, "jump")
         _, sweeps = self._descend(y)
         change = self._accept(run.mrf, run.x, y, self._rng)
         self._backtracks += change is None
         if hasattr(self._jump, "learn"):
-            self._jump.learn(max(0.0, -(change or 0.0)), sweeps * run.mrf.size * run.mrf.labels)
+            self._jump.learn(max(0.0, -(change or 0.0)), work(self._jump, run.mrf, sweeps))
         run.figures["accepted"] = 1 - self._backtracks / (run.nit + 1)
         run.record(change or 0.0)
-
-    def _jumped(self) -> np.ndarray:
-        run = self._run
-        y = self._jump(run.x, run.mrf, self._rng)
-        if not isinstance(y, np.ndarray) or y.shape != run.mrf.shape or y.dtype.kind not in "ui":
-            came = f"{y.dtype} array of shape {y.shape}" if isinstance(y, np.ndarray) else type(y).__name__
-            raise ValueError(f"jump must return a labelling of shape {run.mrf.shape}, but {self._jump!r} gave {came}")
-        if np.may_share_memory(y, run.x):
-            raise ValueError(
-                f"jump must return a changed copy of x and leave x alone, but {self._jump!r} gave x itself"
-            )
-        return np.ascontiguousarray(y, dtype=np.int32)
 
     def _descend(self, y: np.ndarray) -> tuple[float, int]:
         """Sweep `y` in place; returns the change of energy and the number of sweeps."""

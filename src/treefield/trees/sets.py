@@ -70,7 +70,11 @@ class LineSet:
         self._backward = [
             [[steps[::-1].copy() for steps in queues] for queues in order[::-1]] for order in self._forward
         ]
-        self._parts = [np.array_split(np.arange(len(axis.plan.lines)), threads) for axis in axes]
+        # where there is one queue there is little to share: labels are brought in by one thread, too
+        shares = [threads if len(order[0]) > 1 else 1 for order in self._forward]
+        self._parts = [
+            np.array_split(np.arange(len(axis.plan.lines)), share) for axis, share in zip(axes, shares, strict=True)
+        ]
 
     def _new_pool(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self._threads - 1, thread_name_prefix="treefield")
@@ -102,7 +106,7 @@ class LineSet:
             for number in range(first, len(parts), stride):
                 work(flat, parts[number], queue=number)
 
-        if self._pool is None or sum(map(len, parts)) <= _SERIAL_STEPS * self._threads:
+        if self._pool is None or len(parts) == 1 or sum(map(len, parts)) <= _SERIAL_STEPS * self._threads:
             share(0, 1)
             return
         try:

@@ -1,0 +1,31 @@
+"""What a jump gave, checked, and what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+_ACCEPTANCE = 4.0  # labels' worth of a sweep, for every site
+
+
+def jumped(jump: Callable[..., Any], x: np.ndarray, mrf: Any, rng: np.random.Generator, name: str) -> np.ndarray:
+    """``jump(x, mrf, rng)`` as an int32 labelling of its own, or an error that says what came instead."""
+    y = jump(x, mrf, rng)
+    if not isinstance(y, np.ndarray) or y.shape != mrf.shape or y.dtype.kind not in "ui":
+        came = f"{y.dtype} array of shape {y.shape}" if isinstance(y, np.ndarray) else type(y).__name__
+        raise ValueError(f"{name} must return a labelling of shape {mrf.shape}, but {jump!r} gave {came}")
+    if np.may_share_memory(y, x):
+        raise ValueError(f"{name} must return a changed copy of x and leave x alone, but {jump!r} gave x itself")
+    if y.min() < 0 or y.max() >= mrf.labels:
+        came = f"labels from {y.min()} to {y.max()}, expected 0 to {mrf.labels - 1}"
+        raise ValueError(f"{name} must return a labelling, but {jump!r} gave {came}")
+    return np.ascontiguousarray(y, dtype=np.int32)
+
+
+def work(jump: Any, mrf: Any, sweeps: int) -> float:
+    """The work of an iteration, in sites x labels, never in seconds: the jump's own if it tells it (a method
+    ``work(mrf)``), the sweeps along every axis, and the acceptance."""
+    own = jump.work(mrf) if hasattr(jump, "work") else 0.0
+    return own + sweeps * len(mrf.shape) * mrf.size * mrf.labels + _ACCEPTANCE * mrf.size

@@ -1,0 +1,464 @@
+"""A search that was stopped, or killed, goes on from its checkpoint as if nothing had happened."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import treefield as tf
+from treefield.moves import BoxJump, Greedy, Metropolis, MixedJump, PerComponent, UniformJump, Unvisited
+from treefield.solvers import checkpoint as checkpoints
+
+TOTAL = 30
+
+
+class Learning:
+    """A jump that learns: every third one is wide."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, x, mrf, rng):
+        self.calls += 1
+        return UniformJump(0.5 if self.calls % 3 == 0 else 0.05)(x, mrf, rng)
+
+    def get_state(self):
+        return self.calls
+
+    def set_state(self, state):
+        self.calls = state
+
+
+SEARCHES = {
+    "the paper's": (tf.t_ils, {}),
+    "mixed, per component": (tf.t_ils, {"jump": MixedJump(), "accept": PerComponent(), "trees": "bands"}),
+    "per component, adapted": (tf.t_ils, {"jump": MixedJump(), "accept": PerComponent(Metropolis())}),
+    "unvisited": (tf.t_ils, {"accept": Unvisited(Metropolis(), length=8)}),
+    "unvisited pieces": (tf.t_ils, {"accept": Unvisited(PerComponent(Metropolis(beta=2)))}),
+    "random order": (tf.t_ils, {"order": "random", "inner_iter": None, "local_search": "t_icm"}),
+    "a jump of the user's": (tf.t_ils, {"jump": Learning()}),
+    "genetic": (tf.genetic, {"population": 4}),
+    "genetic, a jump of the user's": (tf.genetic, {"population": 4, "mutation": Learning()}),
+    "genetic by site": (tf.genetic, {"population": 4, "crossover": "site", "mutation": BoxJump(size=(2, 5))}),
+}
+GENERATORS = {"PCG64": np.random.PCG64, "MT19937": np.random.MT19937, "Philox": np.random.Philox}
+
+
+@pytest.fixture(scope="module")
+def mrf():
+    return tf.GridMRF(np.random.default_rng(0).random((20, 24, 4), dtype=np.float32), tf.Potts(0.4))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "search.checkpoint"
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """A file after every iteration."""
+    monkeypatch.setattr(checkpoints, "_INTERVAL", 0)
+    monkeypatch.setattr(checkpoints, "_SHARE", 0)
+
+
+def check_same(first, second):
+    np.testing.assert_array_equal(first.x, second.x)
+    for column in ("iteration", "energy", "best"):
+        np.testing.assert_array_equal(first.trace[column], second.trace[column])
+    assert (first.fun, first.nit, first.status, first.message) == (
+        second.fun,
+        second.nit,
+        second.status,
+        second.message,
+    )
+
+
+# --- going on -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_search_in_parts_is_the_search_in_one(mrf, path, name):
+    solver, options = SEARCHES[name]
+    whole = solver(mrf, maxiter=TOTAL, rng=0, **options)
+    for stop in (0, 1, 7, 8, 20):
+        part = solver(mrf, maxiter=stop, rng=0, checkpoint=path, **options)
+        assert part.nit == stop
+    # neither the start nor the seed of the last part matters
+    resumed = solver(mrf, "unary", maxiter=TOTAL, rng=99, checkpoint=path, **options)
+    check_same(resumed, whole)
+    assert np.all(np.diff(resumed.trace["seconds"]) >= 0)
+    assert list(path.parent.iterdir()) == [path]
+    again = solver(mrf, maxiter=TOTAL, rng=5, checkpoint=path, **options)  # nothing is left to do
+    check_same(again, whole)
+
+
+@pytest.mark.parametrize("name", ["the paper's", "mixed, per component", "genetic"])
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_any_generator_goes_on_where_it_was(mrf, path, name, generator):
+    solver, options = SEARCHES[name]
+
+    def rng(seed):
+        return np.random.Generator(GENERATORS[generator](seed))
+
+    whole = solver(mrf, maxiter=20, rng=rng(0), **options)
+    solver(mrf, maxiter=9, rng=rng(0), checkpoint=path, **options)
+    check_same(solver(mrf, maxiter=20, rng=rng(1), checkpoint=path, **options), whole)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("how", ["error", "StopIteration", "SIGTERM", "KeyboardInterrupt"])
+def test_a_search_that_was_stopped_ends_as_it_would_have(mrf, path, name, how):
+    solver, options = SEARCHES[name]
+    stops = iter((3, 11, 12))
+
+    def callback(intermediate_result):
+        if intermediate_result.nit == at:
+            if how == "SIGTERM":
+                os.kill(os.getpid(), signal.SIGTERM)
+            else:
+                raise {"error": ZeroDivisionError, "StopIteration": StopIteration}.get(how, KeyboardInterrupt)
+
+    whole = solver(mrf, maxiter=TOTAL, rng=0, **options)
+    for at in stops:
+        try:
+            res = solver(mrf, maxiter=TOTAL, rng=0, checkpoint=path, callback=callback, **options)
+            assert res.nit == at
+        except ZeroDivisionError:
+            assert how == "error"
+    check_same(solver(mrf, maxiter=TOTAL, rng=0, checkpoint=path, **options), whole)
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_patience_and_backtracks_are_counted_across_parts(mrf, path):
+    for limits in ({"patience": 9}, {"max_backtracks": 12, "beta": np.inf}):
+        path.unlink(missing_ok=True)
+        whole = tf.t_ils(mrf, rng=0, **limits)
+        for stop in range(2, 40, 3):
+            tf.t_ils(mrf, rng=0, maxiter=stop, checkpoint=path, **limits)
+        check_same(tf.t_ils(mrf, rng=0, checkpoint=path, **limits), whole)
+
+
+def test_every_restart_has_a_file_of_its_own(mrf, path):
+    options = {"restarts": 3, "rng": 0, "jump": MixedJump(), "accept": PerComponent()}
+    whole = tf.t_ils(mrf, maxiter=20, **options)
+    tf.t_ils(mrf, maxiter=8, checkpoint=path, **options)
+    files = sorted(path.parent.iterdir())
+    assert files == [path.with_name(f"{path.name}.{number}") for number in range(3)]
+    files[1].unlink()  # one search starts anew, the others go on
+    resumed = tf.t_ils(mrf, maxiter=20, checkpoint=path, workers=1, **options)
+    np.testing.assert_array_equal(resumed.x, whole.x)
+    assert (resumed.fun, resumed.nit) == (whole.fun, whole.nit)
+
+
+def test_the_path_may_be_a_string_and_relative(mrf, path, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    tf.t_ils(mrf, maxiter=3, rng=0, checkpoint=path.name)
+    check_same(tf.t_ils(mrf, maxiter=9, checkpoint=path), tf.t_ils(mrf, maxiter=9, rng=0))
+
+
+def test_a_model_made_again_is_the_same_model(mrf, path):
+    tf.t_ils(mrf, maxiter=3, rng=0, checkpoint=path)
+    again = tf.GridMRF(mrf.unary.copy(), tf.Potts(0.4))
+    check_same(tf.t_ils(again, maxiter=9, checkpoint=path), tf.t_ils(mrf, maxiter=9, rng=0))
+
+
+def test_forbidden_costs_are_kept(path):
+    unary = np.random.default_rng(0).random((6, 7, 4), dtype=np.float32)
+    unary[2, 3] = np.inf  # whatever its label, a site that is forbidden
+    mrf = tf.GridMRF(unary, tf.Potts(0.4))
+    whole = tf.t_ils(mrf, maxiter=12, rng=0)
+    tf.t_ils(mrf, maxiter=5, rng=0, checkpoint=path)
+    resumed = tf.t_ils(mrf, maxiter=12, rng=0, checkpoint=path)
+    check_same(resumed, whole)
+    assert resumed.fun == np.inf and resumed.status == 5
+
+
+@pytest.mark.parametrize("name", ["random order", "genetic"])
+def test_a_search_terminated_in_an_iteration_ends_as_it_would_have(mrf, path, name):
+    solver, options = SEARCHES[name]
+    calls, terminated = [], []
+
+    def jump(x, mrf, rng):
+        calls.append(1)
+        if len(calls) == 6 and terminated:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return UniformJump(0.5)(x, mrf, rng)
+
+    moves = options | {"mutation" if solver is tf.genetic else "jump": jump}
+    whole = solver(mrf, "unary", maxiter=12, rng=0, **moves)
+    calls.clear()
+    terminated.append(1)
+    assert solver(mrf, "unary", maxiter=12, rng=0, checkpoint=path, **moves).status == 4
+    check_same(solver(mrf, "unary", maxiter=12, rng=0, checkpoint=path, **moves), whole)
+
+
+def test_a_population_cut_short_by_its_time_limit_goes_on(mrf, path):
+    tf.genetic(mrf, time_limit=0, rng=0, checkpoint=path)
+    assert tf.genetic(mrf, maxiter=2, rng=0, checkpoint=path).nit == 2
+
+
+# --- killed ---------------------------------------------------------------------------------------------------------
+
+SCRIPT = """
+import sys, time
+import numpy as np
+import treefield as tf
+from treefield.solvers import checkpoint
+
+pause = float(sys.argv[3])
+checkpoint._INTERVAL = checkpoint._SHARE = 0  # a file after every iteration: a kill often comes while one is written
+mrf = tf.GridMRF(np.random.default_rng(0).random((60, 60, 4), dtype=np.float32), tf.Potts(0.4))
+moves = {"jump": tf.moves.MixedJump(), "accept": tf.moves.PerComponent(tf.moves.Metropolis()), "trees": "bands"}
+wait = None if pause == 0 else lambda intermediate_result: time.sleep(pause)
+res = tf.t_ils(mrf, maxiter=400, rng=7, checkpoint=sys.argv[1] or None, callback=wait, **moves)
+np.savez(sys.argv[2], x=res.x, trace=res.trace)
+"""
+
+
+def test_a_search_that_is_killed_again_and_again_ends_in_the_same_labelling(tmp_path):
+    script = tmp_path / "search.py"
+    script.write_text(SCRIPT)
+    (tmp_path / "files").mkdir()
+    path, answer = tmp_path / "files" / "killed", tmp_path / "answer.npz"
+
+    def start(path, pause):
+        return subprocess.Popen([sys.executable, script, path, answer, str(pause)])
+
+    rng, last = np.random.default_rng(0), None
+    for _ in range(5):
+        process = start(path, 0.004)
+        while process.poll() is None and (not path.exists() or path.read_bytes() == last):
+            time.sleep(0.002)
+        time.sleep(rng.uniform(0, 0.1))
+        process.kill()
+        assert process.wait() == -signal.SIGKILL, "it ended before it was killed"
+        last = path.read_bytes()
+    assert not answer.exists()
+    assert start(path, 0).wait() == 0
+    with np.load(answer) as killed:
+        x, energies = killed["x"], killed["trace"]["energy"]
+    answer.unlink()
+    assert start("", 0).wait() == 0
+    with np.load(answer) as whole:
+        np.testing.assert_array_equal(x, whole["x"])
+        np.testing.assert_array_equal(energies, whole["trace"]["energy"])
+
+
+def test_at_any_moment_there_is_a_whole_file_and_no_other(mrf, path, eager):
+    sizes = []
+
+    def callback(intermediate_result):
+        if intermediate_result.nit > 1:
+            with np.load(path) as file:
+                sizes.append(len(file["trace"]))
+            assert list(path.parent.iterdir()) == [path]
+
+    tf.t_ils(mrf, maxiter=12, rng=0, checkpoint=path, callback=callback)
+    assert sizes == list(range(3, 14))
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one_whole(mrf, path, eager, monkeypatch):
+    tf.t_ils(mrf, maxiter=3, rng=0, checkpoint=path)
+    before = path.read_bytes()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            tf.t_ils(mrf, maxiter=9, rng=0, checkpoint=path)
+    assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
+    check_same(tf.t_ils(mrf, maxiter=9, rng=0, checkpoint=path), tf.t_ils(mrf, maxiter=9, rng=0))
+
+
+# --- refused --------------------------------------------------------------------------------------------------------
+
+
+def check_refused_and_kept(call, path, error, message):
+    before = path.read_bytes()
+    with pytest.raises(error, match=message):
+        call()
+    assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
+
+
+def other_models(mrf):
+    unary = mrf.unary.copy()
+    unary[3, 4, 1] += 1
+    yield tf.GridMRF(unary, tf.Potts(0.4))
+    yield tf.GridMRF(mrf.unary, tf.Potts(0.5))
+    yield tf.GridMRF(mrf.unary, tf.TruncatedLinear(0.4, 1))
+    yield tf.GridMRF(mrf.unary, tf.Potts(0.4), weights=(1, 2))
+    yield tf.GridMRF(mrf.unary.transpose(1, 0, 2), tf.Potts(0.4))
+    yield tf.GridMRF(mrf.unary.reshape(24, 20, 4), tf.Potts(0.4))
+    yield tf.GridMRF(mrf.unary.reshape(4, 5, 24, 4), tf.Potts(0.4))
+    yield tf.GridMRF(mrf.unary.astype(np.float64), tf.Potts(0.4))
+
+
+def test_the_file_of_another_model_is_refused(mrf, path):
+    tf.t_ils(mrf, maxiter=2, rng=0, checkpoint=path)
+    for other in other_models(mrf):
+        check_refused_and_kept(
+            lambda other=other: tf.t_ils(other, checkpoint=path, maxiter=5), path, ValueError, "is of another model"
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"jump": UniformJump(0.2)}, r"jump=UniformJump\(0\.1\), this has UniformJump\(0\.2\)"),
+        ({"jump": MixedJump()}, r"jump=UniformJump\(0\.1\), this has MixedJump"),
+        ({"accept": Greedy()}, r"accept=Metropolis\(\), this has Greedy\(\)"),
+        ({"beta": 1}, r"accept=Metropolis\(\), this has Metropolis\(beta=1\.0\)"),
+        ({"inner_iter": 2}, "inner_iter=1, this has 2"),
+        ({"inner_iter": None}, "inner_iter=1, this has None"),
+        ({"trees": "bands"}, "trees=.*rows-columns.*, this has .*bands"),
+        ({"trees": [np.arange(24)]}, "trees=.*rows-columns"),
+        ({"order": "random"}, "order=fixed, this has random"),
+        ({"local_search": "icm"}, "t_icm.*, this has .*icm"),
+    ],
+    ids=str,
+)
+def test_the_file_of_other_settings_is_refused(mrf, path, options, message):
+    tf.t_ils(mrf, maxiter=2, rng=0, checkpoint=path)
+    check_refused_and_kept(lambda: tf.t_ils(mrf, checkpoint=path, maxiter=5, **options), path, ValueError, message)
+
+
+def test_limits_and_machinery_are_no_settings(mrf, path):
+    whole = tf.t_ils(mrf, maxiter=9, rng=0)
+    tf.t_ils(mrf, maxiter=2, rng=0, checkpoint=path, threads=1, time_limit=1e6, memory="low")
+    check_same(tf.t_ils(mrf, maxiter=9, checkpoint=path, threads=2, patience=1000), whole)
+
+
+def test_the_file_of_another_solver_is_refused(mrf, path):
+    tf.genetic(mrf, population=3, maxiter=1, rng=0, checkpoint=path)
+    check_refused_and_kept(lambda: tf.t_ils(mrf, checkpoint=path), path, ValueError, "is of genetic, this is t_ils")
+    for options, message in [
+        ({"population": 4}, "population=3, this has 4"),
+        ({"population": 3, "crossover": "site"}, "crossover=merge, this has site"),
+        ({"population": 3, "mutation": BoxJump()}, "mutation=UniformJump"),
+    ]:
+        check_refused_and_kept(
+            lambda options=options: tf.genetic(mrf, checkpoint=path, **options), path, ValueError, message
+        )
+
+
+def test_another_kind_of_random_numbers_is_refused(mrf, path):
+    tf.t_ils(mrf, maxiter=2, rng=np.random.Generator(np.random.MT19937(0)), checkpoint=path)
+    check_refused_and_kept(
+        lambda: tf.t_ils(mrf, maxiter=5, rng=0, checkpoint=path), path, ValueError, "from MT19937, but .* from PCG64"
+    )
+
+
+def other_files(folder):
+    """Files that no search wrote."""
+    path = folder / "other"
+    for content in (b"", b"\0", b"treefield checkpoint 1", b"PK\3\4", np.random.default_rng(0).bytes(5000)):
+        path.write_bytes(content)
+        yield path
+    with path.open("wb") as file:
+        np.save(file, np.arange(5))
+    yield path
+    for arrays in ({"x": np.arange(5)}, {"header": np.array("no JSON")}, {"header": np.array("[1, 2]")}):
+        with path.open("wb") as file:
+            np.savez(file, **arrays)
+        yield path
+
+
+@pytest.mark.parametrize("solver", [tf.t_ils, tf.genetic])
+def test_a_file_that_is_no_checkpoint_is_refused(mrf, tmp_path, solver):
+    for path in other_files(tmp_path):
+        check_refused_and_kept(
+            lambda path=path: solver(mrf, checkpoint=path), path, ValueError, "is not a file that treefield wrote"
+        )
+
+
+def test_a_file_of_another_format_is_refused(mrf, path):
+    with path.open("wb") as file:
+        np.savez(file, header=np.array('{"format": "treefield checkpoint 99"}'))
+    check_refused_and_kept(
+        lambda: tf.t_ils(mrf, checkpoint=path), path, ValueError, "format 'treefield checkpoint 99', expected"
+    )
+
+
+def test_a_file_that_was_cut_off_is_refused(mrf, path):
+    tf.t_ils(mrf, maxiter=2, rng=0, checkpoint=path)
+    whole = path.read_bytes()
+    for length in [*range(0, len(whole), 97), len(whole) - 1]:
+        path.write_bytes(whole[:length])
+        check_refused_and_kept(
+            lambda: tf.t_ils(mrf, checkpoint=path), path, ValueError, "is not a file that treefield wrote"
+        )
+
+
+def test_a_damaged_file_is_refused(mrf, path):
+    """One byte after the other is changed: either that is seen, or the search ends as it would have."""
+    whole = tf.t_ils(mrf, maxiter=4, rng=0)
+    tf.t_ils(mrf, maxiter=2, rng=0, checkpoint=path)
+    content, refused = path.read_bytes(), 0
+    places = range(0, len(content), max(1, len(content) // 300))
+    for place in places:
+        path.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
+        try:
+            res = tf.t_ils(mrf, maxiter=4, checkpoint=path)
+        except ValueError as error:
+            assert "is not a file that treefield wrote" in str(error)
+            refused += 1
+        else:
+            np.testing.assert_array_equal(res.x, whole.x)
+    assert refused > 0.8 * len(places)
+
+
+@pytest.mark.parametrize("solver", [tf.t_ils, tf.genetic])
+def test_a_folder_is_no_file_and_a_folder_that_is_not_there_is_not_made(mrf, tmp_path, solver):
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        solver(mrf, checkpoint=tmp_path)
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        solver(mrf, checkpoint=tmp_path / "missing" / "search")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_refusal_draws_no_random_number(mrf, path):
+    path.write_bytes(b"mine")
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="is not a file that treefield wrote"):
+        tf.t_ils(mrf, rng=rng, checkpoint=path)
+    assert rng.random() == np.random.default_rng(0).random()
+
+
+def test_a_jump_of_the_users_own_is_known_again_by_its_name(mrf, path):
+    tf.t_ils(mrf, jump=own_jump, maxiter=2, rng=0, checkpoint=path)
+    check_same(tf.t_ils(mrf, jump=own_jump, maxiter=6, checkpoint=path), tf.t_ils(mrf, jump=own_jump, maxiter=6, rng=0))
+    check_refused_and_kept(
+        lambda: tf.t_ils(mrf, jump=other_jump, checkpoint=path), path, ValueError, "own_jump>, this has .*other_jump"
+    )
+
+
+def test_a_jump_of_the_users_own_is_known_again_inside_a_mixture():
+    described = [checkpoints.described(MixedJump([OwnJump()])) for _ in range(2)]
+    assert described[0] == described[1]
+    assert " at 0x" not in described[0] + checkpoints.described(Unvisited(own_jump))
+
+
+class OwnJump:
+    def __call__(self, x, mrf, rng):
+        return x.copy()
+
+
+def own_jump(x, mrf, rng):
+    return UniformJump(0.2)(x, mrf, rng)
+
+
+def other_jump(x, mrf, rng):
+    return UniformJump(0.3)(x, mrf, rng)
+
+
+def test_settings_that_differ_little_differ(mrf, path):
+    tf.t_ils(mrf, jump=UniformJump(0.1), maxiter=2, rng=0, checkpoint=path)
+    check_refused_and_kept(
+        lambda: tf.t_ils(mrf, jump=UniformJump(0.10000001), checkpoint=path, maxiter=4), path, ValueError, "jump="
+    )
