@@ -9,7 +9,7 @@ demo: $(VENV)/plot
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/test
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python -m pytest -q -n auto --dist loadfile
 
 lint: $(VENV)/lint
 	$(BIN)/ruff check .

@@ -7,14 +7,15 @@ from hypothesis import strategies as st
 
 import treefield as tf
 from naive import min_marginals, min_marginals_by_search, softmin
-from strategies import ALL_KINDS, KIND_DTYPES, grid_models, random_case
+from strategies import KIND_DTYPES, grid_models, random_case
 from treefield.moves.messages import MessageJump
 from treefield.trees import schedules
 from treefield.trees.lines import AxisLines, WorkSpace
 
 SHAPES = [(1, 1), (1, 6), (6, 1), (2, 5), (20, 2), (3, 3), (2, 1, 4), (3, 2, 2)]
 EVERY, COLD, HOT = 1e30, 1e-300, 1e300  # a closeness and two temperatures
-FORBIDDING = ("potts", "linear", "table", "edge-tables")
+KINDS = ("potts", "table", "edge-tables")  # the message rules of all others are those of T-ICM too
+FORBIDDING = ("table", "edge-tables")
 
 
 def labelling(mrf, seed=0):
@@ -63,10 +64,10 @@ def check_marginals(case, x, axis):
     return possible
 
 
-@pytest.mark.parametrize("kind", ALL_KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_min_marginals_are_those_of_brute_force(kind):
     @settings(max_examples=40)
-    @given(grid_models(kinds=[kind]), st.integers(0, 10**6), st.integers(0, 2))
+    @given(grid_models(kinds=[kind], dtypes=KIND_DTYPES[kind][:1]), st.integers(0, 10**6), st.integers(0, 2))
     def check(case, seed, axis):
         mrf = case.mrf()
         check_marginals(case, labelling(mrf, seed), axis % len(mrf.shape))
@@ -95,7 +96,7 @@ def test_forbidden_labels_are_not_drawn_where_another_is_possible(kind):
     check()
 
 
-@pytest.mark.parametrize("kind", ["potts", "potts-signed", "linear", "quadratic", "table", "edge-tables"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("shape", "labels"), [((3, 12), 21), ((11, 17), 2)])
 def test_min_marginals_of_long_lines_and_many_labels(kind, shape, labels):
     case = random_case(5, kind, shape, labels, KIND_DTYPES[kind][0])
@@ -104,17 +105,8 @@ def test_min_marginals_of_long_lines_and_many_labels(kind, shape, labels):
     np.testing.assert_array_equal(found_marginals(case.mrf(), x, -1), expected - expected.min(axis=-1, keepdims=True))
 
 
-def test_min_marginals_by_the_lower_envelope():
-    rng = np.random.default_rng(0)
-    unary, x = rng.random((3, 9, 250)) * 900, rng.integers(250, size=(3, 9)).astype(np.int32)
-    pairwise = tf.TruncatedQuadratic(0.3, np.inf)
-    by_envelope, by_table = tf.GridMRF(unary, pairwise), tf.GridMRF(unary, tf.Table(0.3 * pairwise.table(250)))
-    assert type(by_envelope.rule()).__name__ == "EnvelopeRule"
-    np.testing.assert_allclose(found_marginals(by_envelope, x, -1), found_marginals(by_table, x, -1), atol=1e-8)
-
-
 @settings(max_examples=60)
-@given(grid_models(kinds=["potts", "table"], integer=True), st.integers(0, 10**6), st.sampled_from((0, 1, 3, 8)))
+@given(grid_models(kinds=["table"], integer=True), st.integers(0, 10**6), st.sampled_from((0, 1, 3, 8)))
 def test_only_sites_whose_two_best_are_close_are_drawn(case, seed, closeness):
     mrf = case.mrf()
     x = labelling(mrf, seed)

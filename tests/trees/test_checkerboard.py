@@ -10,9 +10,10 @@ from scipy import stats
 
 import naive
 import treefield as tf
-from strategies import ALL_KINDS, KIND_DTYPES, grid_models, random_case
+from strategies import KIND_DTYPES, grid_models, random_case
 from treefield.trees.checkerboard import Checkerboard
 
+KINDS = ("potts", "table", "edge-tables")  # the message rules of all others are those of T-ICM too
 TEMPERATURES = (0, 1e-40, 0.5, 5.0, 1e300, math.inf)
 WIDE = [(3, 40), (4, 33), (1, 17), (16, 1), (2, 3, 35)]  # more than one group of eight, all its lanes and not
 SURE = 1e-6  # how improbable a result must be to be called wrong
@@ -41,10 +42,10 @@ def check_frequencies(counts, probabilities):
     assert degrees == 0 or stats.chi2.sf(distance, degrees) > SURE
 
 
-@pytest.mark.parametrize("kind", ALL_KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_change_returned_is_that_of_the_energy(kind):
     @settings(max_examples=40)
-    @given(grid_models(kinds=[kind]), st.integers(0, 99), st.sampled_from(TEMPERATURES))
+    @given(grid_models(kinds=[kind], dtypes=KIND_DTYPES[kind][:1]), st.integers(0, 99), st.sampled_from(TEMPERATURES))
     def check(case, seed, temperature):
         mrf = case.mrf()
         check_change(mrf, random_x(mrf, seed), temperature, seed)
@@ -55,7 +56,7 @@ def test_the_change_returned_is_that_of_the_energy(kind):
         check_change(mrf, random_x(mrf, seed), 5.0, seed)
 
 
-@pytest.mark.parametrize("kind", ALL_KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_temperature_zero_is_icm_on_the_checkerboard(kind):
     def check_icm(case, seed):
         mrf = case.mrf()
@@ -76,7 +77,7 @@ def test_temperature_zero_is_icm_on_the_checkerboard(kind):
 
 @pytest.mark.parametrize("forbidden", [False, True])
 @pytest.mark.parametrize("labels", [2, 3])
-@pytest.mark.parametrize("kind", ALL_KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_sweep_goes_to_each_labelling_as_often_as_it_should(kind, labels, forbidden):
     dtype = next(dtype for dtype in KIND_DTYPES[kind] if not forbidden or dtype.startswith("float"))
     case = random_case(labels, kind, (2, 2), labels, dtype, integer=False, forbidden=forbidden)
@@ -118,7 +119,7 @@ def test_sweep_after_sweep_the_labellings_follow_boltzmann():
     assert np.abs(counts / sweeps - expected).sum() / 2 < 0.03  # the total variation; sweeps are not independent
 
 
-@pytest.mark.parametrize("kind", ALL_KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_is_forbidden_is_never_taken(kind):
     @settings(max_examples=40)
     @given(grid_models(kinds=[kind], forbidden=True), st.integers(0, 99), st.sampled_from(TEMPERATURES))
