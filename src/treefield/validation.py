@@ -70,8 +70,9 @@ def model(mrf: Any) -> None:
         raise TypeError(f"mrf must be a model such as GridMRF(unary, pairwise), got {type(mrf).__name__}")
 
 
-def labelling(x: Any, shape: tuple[int, ...], labels: int, name: str = "x") -> np.ndarray:
-    """`x` as a new int32 array of the grid's shape with labels in 0..labels-1, or an error."""
+def labelling(x: Any, shape: tuple[int, ...], labels: int, name: str = "x", copy: bool = True) -> np.ndarray:
+    """`x` as a new int32 array of the grid's shape with labels in 0..labels-1, or an error; without `copy` the array
+    itself if it is one already."""
     try:
         array = np.asarray(x)
     except ValueError as error:
@@ -84,7 +85,7 @@ def labelling(x: Any, shape: tuple[int, ...], labels: int, name: str = "x") -> n
         raise ValueError(f"{name} has shape {array.shape}, but the model's is {shape}")
     if array.size and (array.min() < 0 or array.max() >= labels):
         raise ValueError(f"{name} holds labels from {array.min()} to {array.max()}, expected 0 to {labels - 1}")
-    return np.array(array, dtype=np.int32, order="C")
+    return np.array(array, dtype=np.int32, order="C") if copy else np.ascontiguousarray(array, dtype=np.int32)
 
 
 def in_place(x: Any, mrf: Any) -> np.ndarray:

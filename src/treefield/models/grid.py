@@ -82,7 +82,7 @@ class GridMRF:
         >>> tf.GridMRF(np.zeros((2, 2, 3)), tf.TruncatedLinear(1.5, cutoff=2)).energy([[0, 1], [2, 2]])
         6.0
         """
-        finite, forbidden = self.energy_parts(labelling(x, self.shape, self.labels))
+        finite, forbidden = self.energy_parts(labelling(x, self.shape, self.labels, copy=False))
         return math.inf if forbidden else finite
 
     def energy_parts(self, x: np.ndarray) -> tuple[float, int]:

@@ -36,10 +36,10 @@ class MixedJump:
     def __init__(self, jumps: Sequence[Any] | None = None) -> None:
         if jumps is None:
             jumps = [
+                BoxJump("scramble", size=(8, 8), density=1.0),
                 BoxJump("best", size=(3, 12)),
                 BoxJump("best", size=(12, 64)),
                 BoxJump("neighbour"),
-                BoxJump("scramble", size=(8, 8), density=1.0),
                 SegmentJump("neighbour"),
                 SegmentJump("shift"),
             ]
@@ -63,7 +63,8 @@ class MixedJump:
         return self.jumps[self.last](x, mrf, rng)
 
     def _choose(self, rng: np.random.Generator) -> int:
-        if self.uses.min() == 0:
+        uses = self.uses.sum()
+        if self.uses.min() == 0 and uses % 2 == 0:  # every second jump is of a kind not tried before
             return int(self.uses.argmin())
         rates = self.won / np.maximum(self.spent, 1e-300)
         total = rates.sum()

@@ -35,7 +35,7 @@ def merge(mrf: Any, x: Any, y: Any) -> np.ndarray:
     """
     model(mrf)
     x = labelling(x, mrf.shape, mrf.labels, "x")
-    y = labelling(y, mrf.shape, mrf.labels, "y")
+    y = labelling(y, mrf.shape, mrf.labels, "y", copy=False)
     merge_into(mrf, x, y)
     return x
 
