@@ -13,6 +13,7 @@ HUGE = 10**400  # an integer that no float holds
 MRF = tf.GridMRF(UNARY, tf.Potts(2))  # has cycles
 CHAIN = tf.GridMRF(UNARY[:1], tf.Potts(2))  # has none
 SOLVERS = {"t_icm": tf.t_icm, "icm": tf.icm, "scan_line": tf.scan_line, "tree_bp": tf.tree_bp}
+SOLVERS |= {"t_ils": tf.t_ils, "anneal": tf.anneal, "genetic": tf.genetic}
 
 
 def check_refused(call, error, message):

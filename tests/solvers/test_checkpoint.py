@@ -41,6 +41,7 @@ SEARCHES = {
     "unvisited pieces": (tf.t_ils, {"accept": Unvisited(PerComponent(Metropolis(beta=2)))}),
     "random order": (tf.t_ils, {"order": "random", "inner_iter": None, "local_search": "t_icm"}),
     "a jump of the user's": (tf.t_ils, {"jump": Learning()}),
+    "annealing": (tf.anneal, {"schedule": "log"}),
     "genetic": (tf.genetic, {"population": 4}),
     "genetic, a jump of the user's": (tf.genetic, {"population": 4, "mutation": Learning()}),
     "genetic by site": (tf.genetic, {"population": 4, "crossover": "site", "mutation": BoxJump(size=(2, 5))}),

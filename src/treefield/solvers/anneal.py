@@ -71,7 +71,8 @@ def anneal(
     limits = {"maxiter": maxiter, "time_limit": time_limit, "callback": callback, "patience": patience}
     if maxiter is None and time_limit is None:
         limits["maxiter"] = _MAXITER
-    settings = {"schedule": schedule, "temperatures": given, "sweeps": limits["maxiter"]}
+    sweeps = limits["maxiter"] if schedule == "geometric" else None  # the log schedule does not look at its end
+    settings = {"schedule": schedule, "temperatures": given, "sweeps": sweeps}
     file = None if checkpoint is None else Checkpoint(checkpoint, "anneal", mrf, settings)
     saved = None if file is None else file.load()
     start = x0 if saved is None else np.zeros(mrf.shape, np.int32)
@@ -84,13 +85,13 @@ def anneal(
         else:
             run.resume(rng, *saved)
             hot, cold = saved[0]["temperatures"]
-        numbers = {"temperatures": (hot, cold)}
+        state: tuple[dict[str, Any], dict[str, np.ndarray]] = {"temperatures": (hot, cold)}, {}
         while run.goes_on():
             temperature = _temperature(schedule, hot, cold, run)
             run.figures["temperature"] = temperature
             run.record(sites.sample(run.x, temperature, rng))
-            run.save(file, rng, numbers)
-        run.save(file, rng, numbers)
+            run.save(file, rng, lambda: state)
+        run.save(file, rng, lambda: state)
     return run.result()
 
 

@@ -118,8 +118,8 @@ def genetic(
         while run.goes_on():
             search.breed()
             run.record(search.gain())
-            run.save(file, rng, *search.state())
-        run.save(file, rng, *search.state())
+            run.save(file, rng, search.state)
+        run.save(file, rng, search.state)
     return run.result()
 
 

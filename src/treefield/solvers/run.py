@@ -227,18 +227,18 @@ class Run:
         self,
         file: Checkpoint | None,
         rng: np.random.Generator,
-        numbers: dict[str, Any],
-        arrays: dict[str, np.ndarray] | None = None,
+        state: Callable[[], tuple[dict[str, Any], dict[str, np.ndarray]]],
     ) -> None:
         """Write a checkpoint, if there is a file for it and it is time: the run, the generator, and what else the
-        solver needs to go on exactly as it would have."""
+        solver needs to go on exactly as it would have: `state()`, numbers and arrays."""
         if file is None or self._cut or not (self._message or file.due):
             return
         small = np.min_scalar_type(self.mrf.labels - 1)
         best = self.x if self._best is None else self._best
         mine = {"nit": self.nit, "best_rank": self._best_rank, "summed": self._summed, "gained": self._last_gain}
         labellings = {"x": self.x.astype(small), "best": best.astype(small), "trace": self._trace[: self._rows]}
-        file.save({"run": mine, "rng": rng.bit_generator.state, **numbers}, labellings | (arrays or {}))
+        numbers, arrays = state()
+        file.save({"run": mine, "rng": rng.bit_generator.state, **numbers}, labellings | arrays)
 
     def resume(self, rng: np.random.Generator, numbers: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Go on from what `save` wrote."""

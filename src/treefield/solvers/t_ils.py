@@ -196,8 +196,8 @@ class _Search:
             self._set_state(saved[0])
         while self._goes_on():
             self._iterate()
-            run.save(self._checkpoint, self._rng, self._state())
-        run.save(self._checkpoint, self._rng, self._state())
+            run.save(self._checkpoint, self._rng, self._state)
+        run.save(self._checkpoint, self._rng, self._state)
 
     def _goes_on(self) -> bool:
         if self._max_backtracks is not None and self._backtracks >= self._max_backtracks:
@@ -207,6 +207,8 @@ class _Search:
     def _iterate(self) -> None:
         run = self._run
         y = jumped(self._jump, run.x, run.mrf, self._rng, "jump")
+        if run.late():
+            return
         _, sweeps = self._descend(y)
         change = self._accept(run.mrf, run.x, y, self._rng)
         self._backtracks += change is None
@@ -228,9 +230,9 @@ class _Search:
                 break
         return total, sweeps
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         moves = {"jump": state_of(self._jump), "accept": state_of(self._accept)}
-        return {"backtracks": self._backtracks, **moves}
+        return {"backtracks": self._backtracks, **moves}, {}
 
     def _set_state(self, numbers: dict[str, Any]) -> None:
         self._backtracks = numbers["backtracks"]
