@@ -518,3 +518,57 @@ def t_ils(x, jump, sweep, energy, rng, iterations):
         if energy(x) < energy(best):
             best = x
     return energies, best
+
+
+# --- loopy belief propagation ---------------------------------------------------------------------------------------
+
+
+def no_messages(unary):
+    """From every site to each of its neighbours: nothing yet."""
+    *shape, labels = unary.shape
+    return {(i, j): np.zeros(labels) for i in np.ndindex(*shape) for j in neighbours(tuple(shape), i)}
+
+
+def new_message(unary, tables, messages, i, j):
+    """Eq. 5, less the least of what is sent."""
+    h = unary[i].astype(np.float64) + sum(m for (_, to), m in messages.items() if to == i) - messages[j, i]
+    return (h[:, None] - h.min() + edge_table(tables, i, j)).min(axis=0)
+
+
+def parallel_messages(unary, tables, messages, damping):
+    """All messages at once."""
+    new = {edge: new_message(unary, tables, messages, *edge) for edge in messages}
+    return {edge: damping * messages[edge] + (1 - damping) * new[edge] for edge in messages}
+
+
+def sequential_messages(unary, tables, messages, damping):
+    """Along each axis, forth and back, each from those just made."""
+    messages = dict(messages)
+    shape = unary.shape[:-1]
+    for axis in range(len(shape)):
+        for step in (1, -1):
+            for i in sorted(np.ndindex(*shape), key=lambda i: step * i[axis]):
+                j = tuple(n + step * (a == axis) for a, n in enumerate(i))
+                if (i, j) in messages:
+                    new = new_message(unary, tables, messages, i, j)
+                    messages[i, j] = damping * messages[i, j] + (1 - damping) * new
+    return messages
+
+
+def decoded(unary, messages):
+    """Eq. 6, for every site by itself."""
+    x = np.empty(unary.shape[:-1], np.int32)
+    for i in np.ndindex(*x.shape):
+        x[i] = (unary[i].astype(np.float64) + sum(m for (_, to), m in messages.items() if to == i)).argmin()
+    return x
+
+
+def decoded_in_turn(unary, tables, messages):
+    """One site after the other: labels of the sites before, messages from those after."""
+    x = np.empty(unary.shape[:-1], np.int32)
+    for i in np.ndindex(*x.shape):
+        costs = unary[i].astype(np.float64)
+        for j in neighbours(x.shape, i):
+            costs = costs + (edge_table(tables, j, i)[x[j]] if j < i else messages[j, i])
+        x[i] = costs.argmin()
+    return x

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from treefield.solvers.anneal import anneal
     from treefield.solvers.genetic import genetic
     from treefield.solvers.icm import icm
+    from treefield.solvers.loopy_bp import loopy_bp
     from treefield.solvers.merge import merge
     from treefield.solvers.scan_line import scan_line
     from treefield.solvers.t_icm import t_icm
@@ -34,6 +35,7 @@ _HOMES = {
     "anneal": "solvers.anneal",
     "genetic": "solvers.genetic",
     "icm": "solvers.icm",
+    "loopy_bp": "solvers.loopy_bp",
     "merge": "solvers.merge",
     "t_icm": "solvers.t_icm",
     "t_ils": "solvers.t_ils",
@@ -51,6 +53,7 @@ __all__ = [
     "anneal",
     "genetic",
     "icm",
+    "loopy_bp",
     "merge",
     "moves",
     "scan_line",

@@ -35,6 +35,7 @@ class GridMRF:
     Attributes
     ----------
     shape : the grid's shape.
+    scale : the greatest cost, but for forbidden ones.
     labels : the number of labels L.
     unary, pairwise, weights : as given, checked.
 
@@ -112,6 +113,12 @@ class GridMRF:
         from treefield.trees.sets import tree_set
 
         return tree_set(self, trees, order=order, bands=bands, memory=memory, threads=threads)
+
+    def beliefs(self) -> Any:
+        """Messages between all neighbours, for belief propagation."""
+        from treefield.trees.beliefs import Beliefs
+
+        return Beliefs(self)
 
     def checkerboard(self) -> Any:
         """The sites of one colour after the other: an object whose `sample(x, temperature, rng)` draws each site's
@@ -238,7 +245,8 @@ class GridMRF:
         if not total < _LARGEST:
             raise ValueError(f"costs are too large: over {self.size} sites they may add up to {total:g}; scale them")
         narrow = weights if self._uniform else weights.astype(np.float32)  # half the memory, where that is exact
-        small = max(abs(low), abs(high), largest * spread) <= _EXACT_IN_FLOAT32
+        self.scale = max(abs(low), abs(high), largest * spread)
+        small = self.scale <= _EXACT_IN_FLOAT32
         exact = self.unary.dtype != np.float64 and small and np.array_equal(narrow, weights)
         self._dtype = np.dtype(np.float32 if exact and not (forbidden or forbidden_pairs) else np.float64)
         self._edge_weights = narrow if self._dtype == np.float32 else weights

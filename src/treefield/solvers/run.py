@@ -127,15 +127,15 @@ class Run:
             return self.nit / max(1, self._maxiter)
         return 0.0 if self._time_limit is None else min(1.0, self._timer.seconds() / max(self._time_limit, 1e-9))
 
-    def record(self, change: float, *, iterations: int = 1) -> bool:
-        """Note that an iteration (or the first local search: none) has changed the energy by `change`, and call the
-        callback; whether the energy fell.
+    def record(self, change: float | None, *, iterations: int = 1) -> bool:
+        """Note that an iteration (or the first local search: none) has changed the energy by `change` (None: by
+        whatever), and call the callback; whether the energy fell.
 
         A change that may be rounding is not trusted: the energy is then summed afresh, so that no run goes round in
         circles between labellings of equal energy.
         """
-        fell = change < 0
-        if self.mrf.big < math.inf or (fell and -change <= _ROUNDING * abs(self.energy)):
+        fell = change is None or change < 0
+        if change is None or self.mrf.big < math.inf or (fell and -change <= _ROUNDING * abs(self.energy)):
             before, self._summed = self._summed, _energy(self.mrf, self.x)
             self.energy = self._summed
             fell = fell and (self._summed < before or math.isinf(self._summed))
