@@ -90,13 +90,20 @@ def labelling(x: Any, shape: tuple[int, ...], labels: int, name: str = "x", copy
 
 def in_place(x: Any, mrf: Any) -> np.ndarray:
     """A flat view of a labelling that a kernel may write to, or an error."""
-    usable = isinstance(x, np.ndarray) and x.dtype == np.int32 and x.flags.c_contiguous and x.flags.writeable
-    if not usable or x.shape != mrf.shape:
+    flat = labels_of(x, mrf)
+    if not flat.flags.writeable:
+        raise ValueError("x is read-only, but a sweep changes it in place: give a copy")
+    return flat
+
+
+def labels_of(x: Any, mrf: Any, name: str = "x") -> np.ndarray:
+    """A flat view of a labelling that a kernel may read, or an error."""
+    if not isinstance(x, np.ndarray) or x.dtype != np.int32 or not x.flags.c_contiguous or x.shape != mrf.shape:
         came = f"{x.dtype} array of shape {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
-        raise ValueError(f"x must be a writable, C-contiguous int32 array of shape {mrf.shape}, got {came}")
+        raise ValueError(f"{name} must be a C-contiguous int32 array of shape {mrf.shape}, got {came}")
     flat = x.reshape(-1)
     if flat.view(np.uint32).max() >= mrf.labels:
-        raise ValueError(f"x holds labels from {flat.min()} to {flat.max()}, expected 0 to {mrf.labels - 1}")
+        raise ValueError(f"{name} holds labels from {flat.min()} to {flat.max()}, expected 0 to {mrf.labels - 1}")
     return flat
 
 

@@ -175,7 +175,7 @@ def best_boxes(mrf, x, boxes):
     ends = corners([missing + box for box in boxes])
     model = y.reshape(-1), mrf.flat_unary, mrf.labels, mrf.kernel_grid(), mrf.rule(np.float64)
     work = np.full(mrf.labels + 8, np.nan), np.full(3 * mrf.labels, np.nan)
-    regions.best_boxes(*model, mrf.has_edge_tables, mrf.has_diagonal, shape, *ends, *work)
+    regions.best_boxes(*model, mrf.big, mrf.has_edge_tables, mrf.has_diagonal, shape, *ends, *work)
     return y
 
 

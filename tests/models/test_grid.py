@@ -93,3 +93,12 @@ def test_scaling_all_costs_scales_the_energy():
     unary, x = rng.integers(0, 9, (5, 6, 3)), rng.integers(3, size=(5, 6))
     once, twice = (tf.GridMRF(k * unary, tf.TruncatedLinear(k, 1)).energy(x) for k in (1, 2))
     assert twice == 2 * once
+
+
+def test_edge_tables_are_read_no_further_than_they_go():
+    # the lanes beyond the only edge would lie gigabytes behind the tables
+    labels = 1500
+    tables = [np.zeros((0, 2, labels, labels)), np.ones((1, 1, labels, labels), np.float32)]
+    mrf = tf.GridMRF(np.zeros((1, 2, labels), np.float32), tf.EdgeTables(tables))
+    assert mrf.energy([[0, 0]]) == 1
+    assert tf.merge(mrf, [[0, 0]], [[1, 1]]).tolist() == [[1, 1]]

@@ -92,7 +92,7 @@ def test_a_reset_jump_resets_exactly_the_share_that_it_drew():
 
     x = np.full((5, 8), 7, np.int32)
     endless = SimpleNamespace(size=40, labels=ENDLESS)
-    for share, expected in [(0.001, 0), (0.1, 4), (0.26, 10), (0.5, 20), (1, 40)]:
+    for share, expected in [(0.001, 1), (0.1, 4), (0.26, 10), (0.5, 20), (1, 40)]:
         for seed in range(5):
             y = Fixed(share)(x, endless, np.random.default_rng(seed))
             assert np.count_nonzero(y != x) == expected
@@ -418,3 +418,12 @@ def test_what_a_mixture_has_learnt_survives_json():
 def test_a_jump_is_told_by_its_repr(jump):
     names = {kind.__name__: kind for kind in (BetaJump, BoxJump, LevyJump, MixedJump, SegmentJump, UniformJump)}
     assert repr(eval(repr(jump), names)) == repr(jump)  # what a checkpoint compares
+
+
+def test_a_mixture_goes_on_when_nothing_has_been_won_for_long():
+    jump, rng = MixedJump(), np.random.default_rng(0)
+    jump.uses[:] = 1
+    jump.spent[:] = 3
+    for won in ([5e-324, 1e-323, 0, 0, 0, 0], [1e-199, 5e-324, 0, 0, 0, 0], [1e300, 1e-300, 1, 0, 0, 0]):
+        jump.won[:] = won
+        assert {jump._choose(rng) for _ in range(300)} <= set(range(6))

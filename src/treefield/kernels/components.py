@@ -138,7 +138,7 @@ def pairwise_changes(x, y, labels, grid, kind, numbers, big, finite, forbidden, 
                 if left == 0:
                     continue
                 weight = fetch_weights(grid, axis, number + i - start, count, weights)
-                edges = edge_numbers(number + i - start)
+                edges = edge_numbers(number + i - start, count)
                 a, b = fetch(x, i, count, 0, work), fetch(x, i + stride, count, 0, work)
                 before = pair(kind, weight, edges, a, b, labels)
                 a, b = fetch(y, i, count, 0, work), fetch(y, i + stride, count, 0, work)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treefield.kernels.jit import called, inlined, kernel
-from treefield.kernels.lanes import LANES, bits, cast, full, lane, lane_numbers, load, mask_of, sum_of, where
+from treefield.kernels.lanes import LANES, bits, cast, full, lane, lane_numbers, load, mask_of, minimum, sum_of, where
 from treefield.kernels.rules import pair
 
 
@@ -85,9 +85,9 @@ def fetch_weights(grid, axis, number, count, work):
 
 
 @inlined
-def edge_numbers(number):
-    """The numbers of eight edges that follow each other."""
-    return full(number) + cast(lane_numbers(), np.int64)
+def edge_numbers(number, count):
+    """The numbers of eight edges that follow each other; beyond `count` of them, which may not exist, the last one."""
+    return full(number) + cast(minimum(lane_numbers(), full(np.int32(min(count, LANES) - 1))), np.int64)
 
 
 @kernel
@@ -104,7 +104,7 @@ def pairwise_energy(x, labels, grid, kind, big, work, weights):
                 count = start + run - i
                 a, b = fetch(x, i, count, 0, work), fetch(x, i + stride, count, 0, work)
                 weight = fetch_weights(grid, axis, number + i - start, count, weights)
-                cost = pair(kind, weight, edge_numbers(number + i - start), a, b, labels)
+                cost = pair(kind, weight, edge_numbers(number + i - start, count), a, b, labels)
                 if bits(full(big) <= cost) == 0:
                     total += sum_of(cost)
                     continue

@@ -41,7 +41,7 @@ def scramble_boxes(y, shape, low, high, labels, seed):
 
 
 @inlined
-def _add_unary(unary, labels, shape, low, high, box, costs):
+def _add_unary(unary, labels, big, shape, low, high, box, costs):
     at = box * 3
     for a in range(low[at], high[at]):
         for b in range(low[at + 1], high[at + 1]):
@@ -50,11 +50,11 @@ def _add_unary(unary, labels, shape, low, high, box, costs):
             for s in range(0, labels - labels % LANES, LANES):
                 total = load(costs, s)
                 for i in range(first + s, last, labels):
-                    total += cast(load(unary, i), np.float64)
+                    total += minimum(cast(load(unary, i), np.float64), full(big))
                 store(costs, s, total)
             for s in range(labels - labels % LANES, labels):
                 for i in range(first + s, last, labels):
-                    costs[s] += unary[i]
+                    costs[s] += min(np.float64(unary[i]), big)
 
 
 @inlined
@@ -99,7 +99,7 @@ def _look_at_edges(y, grid, kind, each, axis, low, high, box, coordinate, outsid
 
 
 @kernel
-def best_boxes(y, unary, labels, grid, kind, each, diagonal, shape, low, high, costs, sums):
+def best_boxes(y, unary, labels, grid, kind, big, each, diagonal, shape, low, high, costs, sums):
     """Set each box in turn to the constant label that costs least there, given the labels around it.
 
     `costs` is work space for the labels and eight more, `sums` for three times the labels: edges of one cost are added
@@ -111,7 +111,7 @@ def best_boxes(y, unary, labels, grid, kind, each, diagonal, shape, low, high, c
             costs[s] = 0.0
         for s in range(len(sums)):
             sums[s] = 0.0
-        _add_unary(unary, labels, shape, low, high, box, costs)
+        _add_unary(unary, labels, big, shape, low, high, box, costs)
         for axis in range(len(grid.shape)):
             at = box * 3 + 3 - len(grid.shape) + axis
             for coordinate in range(max(low[at] - 1, 0), min(high[at], grid.shape[axis] - 1)):

@@ -9,7 +9,7 @@ import numpy as np
 
 from treefield.kernels.kinds import EdgeTablesRule
 from treefield.models.pairwise import EdgeTables, Pairwise, as_pairwise, edge_shape
-from treefield.validation import labelling, real_array, smallest_dtype
+from treefield.validation import labelling, labels_of, real_array, smallest_dtype
 
 _EXACT_IN_FLOAT32 = 2.0**24
 _LARGEST = 1e307  # what all costs may add up to, so that nothing overflows
@@ -128,7 +128,7 @@ class GridMRF:
         return Checkerboard(self)
 
     def components(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The connected components of the sites where two checked labellings differ, and what each changes from x to y.
+        """The connected components of the sites where two int32 labellings differ, and what each changes from x to y.
 
         Returns the component of every site (-1 where x and y agree), and per component the change of the finite costs
         and of the number of forbidden ones.
@@ -136,7 +136,7 @@ class GridMRF:
         from treefield.kernels.components import join_components, pairwise_changes, unary_changes
 
         grid, rule = self.kernel_grid(), self.rule(np.float64)
-        flat = x.reshape(-1), y.reshape(-1)
+        flat = labels_of(x, self), labels_of(y, self, "y")
         numbers = np.empty(len(flat[0]), np.int32)
         count = join_components(*flat, grid.shape, grid.strides, numbers)
         finite, forbidden = np.zeros(count), np.zeros(count, np.int64)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from treefield.validation import choice, count, real_scalar
+from treefield.validation import choice, count, labels_of, real_scalar
 
 
 class BoxJump:
@@ -50,6 +50,7 @@ class BoxJump:
     def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
         from treefield.kernels import regions
 
+        labels_of(x, mrf)
         y = x.copy()
         shape = np.array((1, *mrf.shape)[-3:])
         low, high = self._draw(shape, rng)
@@ -59,7 +60,7 @@ class BoxJump:
         elif self.label == "best":
             model = y.reshape(-1), mrf.flat_unary, mrf.labels, mrf.kernel_grid(), mrf.rule(np.float64)
             work = np.empty(mrf.labels + 8), np.empty(3 * mrf.labels)
-            regions.best_boxes(*model, mrf.has_edge_tables, mrf.has_diagonal, *boxes, *work)
+            regions.best_boxes(*model, mrf.big, mrf.has_edge_tables, mrf.has_diagonal, *boxes, *work)
         else:
             if self.label == "random":
                 labels = rng.integers(mrf.labels, size=len(low), dtype=np.int32)

@@ -12,6 +12,7 @@ from treefield.moves.segments import SegmentJump
 from treefield.moves.state import restore, state_of
 
 _MEMORY = 0.5  # how much of what a kind has won counts after its next use
+_NOTHING = 1e-200  # a rate below is that of kinds that have long won nothing
 _FLOOR = 0.1  # the share of jumps that are spread evenly over all kinds
 
 
@@ -66,11 +67,13 @@ class MixedJump:
         uses = self.uses.sum()
         if self.uses.min() == 0 and uses % 2 == 0:  # every second jump is of a kind not tried before
             return int(self.uses.argmin())
-        rates = self.won / np.maximum(self.spent, 1e-300)
-        total = rates.sum()
-        even = np.full(len(rates), 1 / len(rates))
-        odds = even if total <= 0 else _FLOOR * even + (1 - _FLOOR) * rates / total
-        return int(rng.choice(len(rates), p=odds))
+        rates = self.won / np.maximum(self.spent, 1.0)
+        most = rates.max()
+        if most < _NOTHING:
+            return int(rng.integers(len(rates)))
+        odds = rates / most
+        odds = _FLOOR / len(rates) + (1 - _FLOOR) * odds / odds.sum()
+        return int(rng.choice(len(rates), p=odds / odds.sum()))
 
     def work(self, mrf: Any) -> float:
         """What the last jump took, in sites x labels."""

@@ -18,7 +18,7 @@ class _ResetJump:
 
     def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
         y = x.copy()
-        count = round(self.share(rng) * mrf.size)
+        count = max(1, round(self.share(rng) * mrf.size))
         sites = rng.choice(mrf.size, count, replace=False, shuffle=False)
         y.reshape(-1)[sites] = rng.integers(mrf.labels, size=count, dtype=np.int32)
         return y

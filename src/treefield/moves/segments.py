@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from treefield.validation import choice, count, real_scalar
+from treefield.validation import choice, count, labels_of, real_scalar
 
 
 class SegmentJump:
@@ -52,7 +52,7 @@ class SegmentJump:
         from treefield.kernels import regions
 
         grid = mrf.kernel_grid()
-        flat, y = x.reshape(-1), x.copy()
+        flat, y = labels_of(x, mrf), x.copy()
         numbers = np.empty(flat.size, np.int32)
         segments = regions.label_segments(flat, grid.shape, grid.strides, numbers)
         sizes, own = np.zeros(segments, np.int32), np.empty(segments, np.int32)

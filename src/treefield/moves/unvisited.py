@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class Unvisited:
             raise TypeError(f"accept must be an acceptance such as Metropolis() or PerComponent(), got {accept!r}")
         self.accept = accept
         self.length = count(length, "length", 1)
-        self._places: dict[int, None] = {}  # in the order of their visits
+        self._places: OrderedDict[int, None] = OrderedDict()  # in the order of their visits
 
     def __repr__(self) -> str:
         return f"Unvisited({self.accept!r}, length={self.length})"
@@ -68,15 +69,15 @@ class Unvisited:
         return change
 
     def _remember(self, places: list[int]) -> None:
-        for place in places:
-            self._places.pop(place, None)
+        for place in places[-self.length :]:
             self._places[place] = None
+            self._places.move_to_end(place)
         while len(self._places) > self.length:
-            self._places.pop(next(iter(self._places)))
+            self._places.popitem(last=False)
 
     def get_state(self) -> dict[str, Any]:
         return {"places": list(self._places), "accept": state_of(self.accept)}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        self._places = dict.fromkeys(state["places"])
+        self._places = OrderedDict.fromkeys(state["places"])
         restore(self.accept, state["accept"])

@@ -69,7 +69,7 @@ def anneal(
     choice(schedule, "schedule", ("geometric", "log"))
     given = None if temperatures is None else _checked(temperatures)
     limits = {"maxiter": maxiter, "time_limit": time_limit, "callback": callback, "patience": patience}
-    if maxiter is None and time_limit is None:
+    if maxiter is None and time_limit in (None, math.inf):
         limits["maxiter"] = _MAXITER
     sweeps = limits["maxiter"] if schedule == "geometric" else None  # the log schedule does not look at its end
     settings = {"schedule": schedule, "temperatures": given, "sweeps": sweeps}
@@ -79,12 +79,12 @@ def anneal(
     run, rng = begin("anneal", mrf, start, rng, limits | {"progress": progress})
     with run:
         run.keep_best()
-        sites = mrf.checkerboard()
         if saved is None:
             hot, cold = given or _usual(mrf, rng)
         else:
             run.resume(rng, *saved)
             hot, cold = saved[0]["temperatures"]
+        sites = mrf.checkerboard()
         state: tuple[dict[str, Any], dict[str, np.ndarray]] = {"temperatures": (hot, cold)}, {}
         while run.goes_on():
             temperature = _temperature(schedule, hot, cold, run)

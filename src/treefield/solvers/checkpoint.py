@@ -9,7 +9,9 @@ import json
 import os
 import pathlib
 import re
+import threading
 import time
+import warnings
 import zipfile
 import zlib
 from typing import Any
@@ -31,13 +33,16 @@ class Checkpoint:
     """
 
     def __init__(self, path: Any, method: str, mrf: Any, settings: dict[str, Any]) -> None:
-        self.path = pathlib.Path(checked_path(path)).absolute()
+        self.path = pathlib.Path(checked_path(path))
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"checkpoint {path}: there is no folder {self.path.parent}")
         if self.path.is_dir():
             raise IsADirectoryError(f"checkpoint {path} is a folder, expected the path of a file")
         self._owner = {"method": method, "model": _fingerprint(mrf), "settings": _plain(settings)}
         self._next = 0.0
+        self._fresh = self.path.with_name(f".{self.path.name}.{os.getpid()}-{threading.get_ident()}")
+        self._fresh.touch()  # an error now is better than one after an hour
+        self._fresh.unlink()
 
     def load(self) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
         """What was saved, numbers and arrays; None if there is no file yet."""
@@ -65,7 +70,7 @@ class Checkpoint:
     def _clean(self) -> None:
         """Remove what runs that were killed while they wrote have left."""
         for left in self.path.parent.glob(f".{glob.escape(self.path.name)}.[0-9]*"):
-            number = left.name.rpartition(".")[2]
+            number = left.name.rpartition(".")[2].partition("-")[0]
             if number.isdigit() and not _alive(int(number)):
                 with contextlib.suppress(OSError):
                     left.unlink()
@@ -87,16 +92,18 @@ class Checkpoint:
         return time.monotonic() >= self._next
 
     def save(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Replace the file."""
+        """Replace the file. If that fails, the old one stays, and a warning says so: the search is worth more."""
         start = time.monotonic()
         header = json.dumps({"format": _FORMAT, "owner": self._owner, "state": _plain(state), "arrays": sorted(arrays)})
-        fresh = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        fresh = self._fresh
         try:
             with fresh.open("wb") as file:
                 np.savez(file, allow_pickle=False, header=np.array(header), **arrays)
                 file.flush()
                 os.fsync(file.fileno())
             fresh.replace(self.path)
+        except OSError as error:
+            warnings.warn(f"checkpoint {self.path} could not be written: {error}; the search goes on", stacklevel=2)
         finally:
             with contextlib.suppress(OSError):
                 fresh.unlink(missing_ok=True)
@@ -105,10 +112,10 @@ class Checkpoint:
 
 
 def checked_path(path: Any) -> str:
-    """A path as a string, or an error."""
+    """A path as an absolute one, links followed, or an error."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"checkpoint must be the path of a file, got {path!r}")
-    return os.fsdecode(path)
+    return str(pathlib.Path(os.fsdecode(path)).resolve())
 
 
 def _alive(process: int) -> bool:
@@ -126,10 +133,10 @@ def _alive(process: int) -> bool:
 
 def described(part: Any) -> str:
     """A part of a search by which it is known again in another process."""
-    if isinstance(part, list | tuple) and part and isinstance(part[0], np.ndarray):
+    if isinstance(part, list | tuple | np.ndarray):  # trees of the user's own
         digest = hashlib.blake2b(digest_size=16)
         for sites in part:
-            digest.update(repr(sites.tolist()).encode())
+            digest.update(repr(np.asarray(sites).tolist()).encode())
         return f"trees {digest.hexdigest()}"
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(part))  # addresses differ from one process to the next
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -91,7 +92,7 @@ def genetic(
     options = {"order": order, "bands": bands, "memory": memory, "threads": threads}
     mrf.check_tree_set(trees, **options)
     limits = {"maxiter": maxiter, "time_limit": time_limit, "callback": callback, "patience": patience}
-    if maxiter is None and time_limit is None and patience is None:
+    if maxiter is None and time_limit in (None, math.inf) and patience is None:
         limits["maxiter"] = _MAXITER
     settings = {
         "population": population,
@@ -107,13 +108,14 @@ def genetic(
     start = x0 if saved is None else np.zeros(mrf.shape, np.int32)
     run, rng = begin("genetic", mrf, start, rng, limits | {"progress": progress})
     with run:
+        if saved is not None:
+            run.resume(rng, *saved)
         tree_set = mrf.tree_set(trees, **options)
         search = _Population(run, rng, tree_set, copy.deepcopy(mutation), crossover, inner_iter)
         if saved is None:
             search.begin(population, random=x0 is None or (isinstance(x0, str) and x0 == "random"))
             run.record(search.gain(), iterations=0)
         else:
-            run.resume(rng, *saved)
             search.resume(*saved)
         while run.goes_on():
             search.breed()

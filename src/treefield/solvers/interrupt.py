@@ -31,7 +31,8 @@ class Interrupts:
 
     def __exit__(self, *error: Any) -> None:
         for number, handler in self._installed.items():
-            signal.signal(number, handler)
+            if signal.getsignal(number) == self._note:  # unless someone has put another there meanwhile
+                signal.signal(number, handler)
         self._installed.clear()
 
     def _note(self, number: int, frame: Any) -> None:

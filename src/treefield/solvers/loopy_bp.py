@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -75,7 +76,7 @@ def loopy_bp(
     if tol < 0:
         raise ValueError(f"tol must be at least 0, got {tol:g}")
     limits = {"maxiter": maxiter, "time_limit": time_limit, "callback": callback, "patience": patience}
-    if maxiter is None and time_limit is None and patience is None:
+    if maxiter is None and time_limit in (None, math.inf) and patience is None:
         limits["maxiter"] = _MAXITER
     run, rng = begin("loopy_bp", mrf, x0, rng, limits | {"progress": progress})
     with run:

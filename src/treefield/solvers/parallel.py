@@ -15,7 +15,7 @@ from treefield.results import MAPResult
 from treefield.solvers.interrupt import Interrupts
 from treefield.solvers.merge import merge
 from treefield.solvers.progress import Bar
-from treefield.solvers.run import CALLBACK, Run, Timer
+from treefield.solvers.run import CALLBACK, CONVERGED, FORBIDDEN, TIME_LIMIT, Run, Timer
 from treefield.validation import thread_count
 
 _STOPPED = "stopped by the callback"
@@ -67,16 +67,28 @@ def independent_searches(
     closing = contextlib.nullcontext() if bar is None else contextlib.closing(bar)
     with closing, interrupts, ThreadPoolExecutor(workers, thread_name_prefix="treefield") as pool:
         searches = [pool.submit(one, number) for number in range(restarts)]
-        while wait(searches, timeout=_WAKE).not_done:
-            pass
+        not_done = True
+        while not_done:
+            try:
+                not_done = bool(wait(searches, timeout=_WAKE).not_done)
+            except KeyboardInterrupt:  # the second one: what there is still comes out
+                interrupts.pending = "interrupted"
         results = [search.result() for search in searches]
     x = results[0].x
     for result in results[1:]:
         x = merge(mrf, x, result.x)
+    # rounding must not make it worse than the best of them
+    x = min([x, *(result.x for result in results)], key=lambda labelling: mrf.energy_parts(labelling)[::-1])
     run = Run("t_ils", mrf, x, timer)
-    last = max(results, key=lambda result: result.status)
-    status = CALLBACK if interrupts.pending == _STOPPED else last.status
-    run.stop(status, f"{last.message}; the best of {restarts} searches, merged")
+    last = max(results, key=lambda result: result.status if result.status != FORBIDDEN else -1)
+    status, reason = last.status, last.message.split(";")[0]
+    if interrupts.pending == _STOPPED:
+        status, reason = CALLBACK, _STOPPED
+    elif status == TIME_LIMIT:
+        reason = f"time_limit = {limits['time_limit']:g} s reached"
+    elif status == FORBIDDEN:
+        status = CONVERGED  # that it holds forbidden costs is said of the result by itself
+    run.stop(status, f"{reason}; {restarts} searches, merged")
     merged = run.result()
     merged.nit = sum(result.nit for result in results)
     merged.trace = _joined(results, merged, workers)

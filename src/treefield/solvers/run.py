@@ -18,7 +18,7 @@ from treefield.solvers.progress import Bar
 from treefield.solvers.start import starting_labelling
 from treefield.validation import count, generator, model, real_scalar
 
-_ROUNDING = 1e-9  # relative to the energy: changes below may be rounding
+ROUNDING = 1e-9  # relative to the energy: changes below may be rounding
 CONVERGED, MAXITER, TIME_LIMIT, CALLBACK, INTERRUPTED, FORBIDDEN = range(6)
 
 
@@ -135,7 +135,7 @@ class Run:
         circles between labellings of equal energy.
         """
         fell = change is None or change < 0
-        if change is None or self.mrf.big < math.inf or (fell and -change <= _ROUNDING * abs(self.energy)):
+        if change is None or self.mrf.big < math.inf or (fell and -change <= ROUNDING * abs(self.energy)):
             before, self._summed = self._summed, _energy(self.mrf, self.x)
             self.energy = self._summed
             fell = fell and (self._summed < before or math.isinf(self._summed))
@@ -176,7 +176,7 @@ class Run:
         rank, (forbidden, finite) = self._rank(), self._best_rank
         if rank >= self._best_rank:
             return
-        if rank[0] < forbidden or rank[1] < finite - _ROUNDING * abs(finite):
+        if rank[0] < forbidden or rank[1] < finite - ROUNDING * abs(finite):
             self._last_gain = self.nit
         self._best_rank = rank
         if self._best is not None:
@@ -299,6 +299,7 @@ def checked_limits(
         time_limit = real_scalar(time_limit, "time_limit", infinite=True)
         if time_limit < 0:
             raise ValueError(f"time_limit must be at least 0 seconds, got {time_limit}")
+        time_limit = None if math.isinf(time_limit) else time_limit
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function of one MAPResult, got {callback!r}")
     return {"maxiter": maxiter, "time_limit": time_limit, "callback": callback, "patience": patience, **others}

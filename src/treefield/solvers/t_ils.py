@@ -15,8 +15,8 @@ from treefield.moves.state import restore, state_of
 from treefield.results import MAPResult
 from treefield.solvers.checkpoint import Checkpoint, checked_path, described
 from treefield.solvers.parallel import independent_searches
-from treefield.solvers.run import CONVERGED, Run, begin, checked_limits
-from treefield.validation import choice, count, function, generator, model
+from treefield.solvers.run import CONVERGED, ROUNDING, Run, begin, checked_limits
+from treefield.validation import choice, count, function, generator, labels_of, model
 
 _MAXITER = 1000  # where no limit is given; the paper's number on stereo
 
@@ -130,7 +130,7 @@ def t_ils(
     workers = None if workers is None else count(workers, "workers", 1)
     checkpoint = None if checkpoint is None else checked_path(checkpoint)
     limits = checked_limits(maxiter, time_limit, callback, patience, progress=bool(progress))
-    if maxiter is None and time_limit is None and max_backtracks is None and patience is None:
+    if all(limit is None for limit in (maxiter, limits["time_limit"], max_backtracks, patience)):
         limits["maxiter"] = _MAXITER
     options = {"order": order, "bands": bands, "memory": memory, "threads": threads}
     searched: Any = None
@@ -155,8 +155,9 @@ def t_ils(
         run, rng = begin("t_ils", mrf, x0 if saved is None else np.zeros(mrf.shape, np.int32), rng, limits)
         ils = _Search(run, copy.deepcopy(jump), copy.deepcopy(accept), inner_iter, max_backtracks, rng, file)
         with run:
+            ils.resume(saved)
             ils.trees = mrf.tree_set(trees, **(options | {"threads": threads})) if searched is None else searched
-            ils.run(saved)
+            ils.run(first=saved is None)
         return run.result()
 
     if restarts == 1:
@@ -185,15 +186,19 @@ class _Search:
         self._inner_iter, self._max_backtracks, self._checkpoint = inner_iter, max_backtracks, checkpoint
         self._backtracks = 0
 
-    def run(self, saved: Any) -> None:
-        """Search until a limit is reached."""
-        run = self._run
-        if saved is None:
-            run.record(self._descend(run.x)[0], iterations=0)
-        run.keep_best()
+    def resume(self, saved: Any) -> None:
+        """Go on from a checkpoint, if there is one."""
         if saved is not None:
-            run.resume(self._rng, *saved)
+            self._run.keep_best()
+            self._run.resume(self._rng, *saved)
             self._set_state(saved[0])
+
+    def run(self, first: bool) -> None:
+        """Search until a limit is reached, at first for the first local minimum."""
+        run = self._run
+        if first:
+            run.record(self._descend(run.x)[0], iterations=0)
+            run.keep_best()
         while self._goes_on():
             self._iterate()
             run.save(self._checkpoint, self._rng, self._state)
@@ -211,6 +216,7 @@ class _Search:
             return
         _, sweeps = self._descend(y)
         change = self._accept(run.mrf, run.x, y, self._rng)
+        labels_of(run.x, run.mrf, "what accept left in x")
         self._backtracks += change is None
         if hasattr(self._jump, "learn"):
             self._jump.learn(max(0.0, -(change or 0.0)), work(self._jump, run.mrf, sweeps))
@@ -226,7 +232,7 @@ class _Search:
             change = self.trees.sweep(y, self._rng, reverse=(self._run.nit + sweeps) % 2 == 1)
             total += change
             sweeps += 1
-            if change >= 0:
+            if -change <= ROUNDING * abs(self._run.energy):  # nothing, or rounding that could go on for ever
                 break
         return total, sweeps
 
