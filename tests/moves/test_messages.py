@@ -14,8 +14,8 @@ from treefield.trees.lines import AxisLines, WorkSpace
 
 SHAPES = [(1, 1), (1, 6), (6, 1), (2, 5), (20, 2), (3, 3), (2, 1, 4), (3, 2, 2)]
 EVERY, COLD, HOT = 1e30, 1e-300, 1e300  # a closeness and two temperatures
-KINDS = ("potts", "table", "edge-tables")  # the message rules of all others are those of T-ICM too
-FORBIDDING = ("table", "edge-tables")
+KINDS = ("potts", "edge-tables")  # the message rules of all others are those of T-ICM too
+FORBIDDING = ("edge-tables",)
 
 
 def labelling(mrf, seed=0):
@@ -106,7 +106,9 @@ def test_min_marginals_of_long_lines_and_many_labels(kind, shape, labels):
 
 
 @settings(max_examples=60)
-@given(grid_models(kinds=["table"], integer=True), st.integers(0, 10**6), st.sampled_from((0, 1, 3, 8)))
+@given(
+    grid_models(kinds=["potts"], dtypes=["float32"], integer=True), st.integers(0, 10**6), st.sampled_from((0, 1, 3, 8))
+)
 def test_only_sites_whose_two_best_are_close_are_drawn(case, seed, closeness):
     mrf = case.mrf()
     x = labelling(mrf, seed)
@@ -120,7 +122,7 @@ def test_only_sites_whose_two_best_are_close_are_drawn(case, seed, closeness):
 
 
 @pytest.mark.parametrize("temperature", [0.7, 3.0, HOT])
-@pytest.mark.parametrize("kind", ["potts", "table"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_drawn_frequencies_approach_softmin(kind, temperature):
     case = random_case(3, kind, (3, 4), 3, KIND_DTYPES[kind][0])
     mrf, jump, rng, draws = case.mrf(), MessageJump(temperature, EVERY), np.random.default_rng(0), 4000
