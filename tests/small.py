@@ -12,8 +12,8 @@ EDGES = [np.zeros((2, 4, 3, 3)), np.zeros((3, 3, 3, 3))]
 HUGE = 10**400  # an integer that no float holds
 MRF = tf.GridMRF(UNARY, tf.Potts(2))  # has cycles
 CHAIN = tf.GridMRF(UNARY[:1], tf.Potts(2))  # has none
-SOLVERS = {"t_icm": tf.t_icm, "icm": tf.icm, "scan_line": tf.scan_line, "tree_bp": tf.tree_bp}
-SOLVERS |= {"t_ils": tf.t_ils, "anneal": tf.anneal, "genetic": tf.genetic}
+NAMES = ("t_icm", "icm", "scan_line", "tree_bp", "t_ils", "anneal", "genetic")
+SOLVERS = {name: getattr(tf, name) for name in NAMES}
 
 
 def check_refused(call, error, message):
@@ -30,3 +30,26 @@ def with_value(array, value):
 
 def model(unary=UNARY, pairwise=None, **keywords):
     return tf.GridMRF(unary, tf.Potts(1) if pairwise is None else pairwise, **keywords)
+
+
+def check_same(first, second):
+    """Two runs were the same, but for their seconds."""
+    np.testing.assert_array_equal(first.x, second.x)
+    for column in ("iteration", "energy", "best"):
+        np.testing.assert_array_equal(first.trace[column], second.trace[column])
+    assert (first.fun, first.nit, first.status, first.message) == (
+        second.fun,
+        second.nit,
+        second.status,
+        second.message,
+    )
+
+
+def check_result(mrf, res):
+    """What every result of T-ILS promises."""
+    trace = res.trace
+    assert res.x.dtype == np.int32 and res.x.shape == mrf.shape
+    assert res.fun == mrf.energy(res.x) == trace["best"][-1]
+    assert np.all(trace["energy"] >= res.fun) and np.all(trace["best"] >= res.fun)
+    assert np.all(np.diff(trace["best"]) <= 0) and np.all(np.diff(trace["seconds"]) >= 0)
+    assert trace["iteration"].tolist() == [0, 0, *range(1, res.nit + 1)]  # the start, its local minimum, the jumps

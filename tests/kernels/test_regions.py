@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import naive
+import naive_search
 from strategies import random_case
 from treefield.kernels import regions
 
@@ -59,10 +59,10 @@ def test_segments_are_those_of_flood_filling(shape):
     for labels in (1, 2, 3, 9):
         for _ in range(5):
             x = rng.integers(labels, size=shape, dtype=np.int32)
-            expected = naive.segments(x)
+            expected = naive_search.segments(x)
             count, numbers = found_segments(x)
             assert count == len(expected)
-            np.testing.assert_array_equal(numbers.reshape(shape), naive.numbered(shape, expected))
+            np.testing.assert_array_equal(numbers.reshape(shape), naive_search.numbered(shape, expected))
 
 
 def test_a_segment_that_meets_itself_again_is_one():
@@ -73,7 +73,9 @@ def test_a_segment_that_meets_itself_again_is_one():
     rings = np.stack([spiral, np.ones((5, 5), np.int32), spiral[::-1]])
     for x in (comb, comb[::-1].copy(), comb.T.copy(), spiral, spiral.T.copy(), rings):
         count, numbers = found_segments(x)
-        np.testing.assert_array_equal(numbers.reshape(x.shape), naive.numbered(x.shape, naive.segments(x)))
+        np.testing.assert_array_equal(
+            numbers.reshape(x.shape), naive_search.numbered(x.shape, naive_search.segments(x))
+        )
         assert count == numbers.max() + 1
 
 
@@ -84,7 +86,7 @@ def test_segments_are_described_by_their_sizes_and_labels_and_relabelled_whole(s
     count, numbers = found_segments(x)
     sizes, labels = np.zeros(count, np.int32), np.full(count, -1, np.int32)
     regions.describe_segments(x.reshape(-1), numbers, sizes, labels)
-    expected = naive.segments(x)
+    expected = naive_search.segments(x)
     assert sizes.tolist() == [len(segment) for segment in expected]
     assert labels.tolist() == [x[min(segment)] for segment in expected]
     y, new = x.copy(), rng.integers(9, size=count, dtype=np.int32)
@@ -97,8 +99,8 @@ def test_the_label_beside_a_segment_is_that_of_a_neighbour(shape):
     rng = np.random.default_rng(2)
     for seed in range(10):
         x = rng.integers(4, size=shape, dtype=np.int32)
-        for segment, label in zip(naive.segments(x), found_beside(x, seed), strict=True):
-            border = naive.border(x, segment)
+        for segment, label in zip(naive_search.segments(x), found_beside(x, seed), strict=True):
+            border = naive_search.border(x, segment)
             assert label in border if border else label == -1  # -1: left alone
 
 
@@ -109,7 +111,7 @@ def test_every_edge_of_the_border_is_as_likely():
     deep[1] = flat
     deep[[0, 2], 1, 1:3] = 4
     for x, edges in ((flat, {1: 3, 2: 2, 3: 1}), (deep, {1: 3, 2: 2, 3: 1, 4: 4})):
-        number = next(k for k, segment in enumerate(naive.segments(x)) if x[min(segment)] == 0)
+        number = next(k for k, segment in enumerate(naive_search.segments(x)) if x[min(segment)] == 0)
         drawn = [found_beside(x, seed)[number] for seed in range(6000)]
         for label, count in edges.items():
             assert drawn.count(label) / len(drawn) == pytest.approx(count / sum(edges.values()), abs=0.03)
@@ -194,7 +196,7 @@ def test_the_best_constant_label_is_that_of_brute_force(kind):
         x = rng.integers(labels, size=shape, dtype=np.int32)
         boxes = [random_box(rng, shape) for _ in range(2)]
         for box, y in zip(boxes, (best_boxes(case.mrf(), x, boxes[:1]), best_boxes(case.mrf(), x, boxes)), strict=True):
-            costs = [finite for _, finite in naive.constant_costs(case.unary, case.tables, x, box)]
+            costs = [finite for _, finite in naive_search.constant_costs(case.unary, case.tables, x, box)]
             expected = x.copy()
             chosen = y[box].flat[0]
             expected[box] = chosen
@@ -216,7 +218,7 @@ def test_the_best_constant_label_is_not_forbidden_where_one_is_free(kind):
         rng = np.random.default_rng(seed)
         x = rng.integers(4, size=shape, dtype=np.int32)
         box = random_box(rng, shape)
-        costs = naive.constant_costs(case.unary, case.tables, x, box)
+        costs = naive_search.constant_costs(case.unary, case.tables, x, box)
         if min(costs)[0] == 0:
             assert best_boxes(case.mrf(), x, [box])[box].flat[0] == costs.index(min(costs))
 

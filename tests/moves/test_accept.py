@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import naive
+import naive_search
 import treefield as tf
 from strategies import grid_models, random_case
 from treefield.moves import Always, Greedy, Metropolis, PerComponent, Unvisited
@@ -91,7 +91,7 @@ def test_beta_is_adapted_by_the_papers_rule(script):
     for tried, taken in enumerate(script, 1):
         change = accept(scripted(taken), np.zeros(1, np.int32), np.ones(1, np.int32), rng)
         assert (change is not None) == taken
-        beta = naive.adapted(beta, sum(script[:tried]), tried, taken)
+        beta = naive_search.adapted(beta, sum(script[:tried]), tried, taken)
         assert accept.beta == beta
 
 
@@ -179,7 +179,7 @@ def test_the_answer_is_the_change_of_energy_or_none_where_x_stays(accept):
         assert (change is None) == np.array_equal(z, x)
         if change is not None:
             assert change == pytest.approx(mrf.energy(z) - mrf.energy(x), rel=1e-6, abs=1e-6)
-        for component in naive.components(x, y):  # each whole or not at all
+        for component in naive_search.components(x, y):  # each whole or not at all
             sites = tuple(np.transpose(list(component)))
             assert np.array_equal(z[sites], x[sites]) or np.array_equal(z[sites], y[sites])
 
@@ -268,7 +268,7 @@ def test_a_walk_forgets_what_it_left_longest_ago(length):
 
 def pieces(x, y):
     """The labels that y holds on each component of the sites where x and y differ."""
-    return [frozenset((i, int(y[i])) for i in component) for component in naive.components(x, y)]
+    return [frozenset((i, int(y[i])) for i in component) for component in naive_search.components(x, y)]
 
 
 @pytest.mark.parametrize("rule", [Always(), Metropolis(0.5)], ids=repr)

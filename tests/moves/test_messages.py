@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treefield as tf
-from naive import min_marginals, min_marginals_by_search, softmin
+from naive_messages import min_marginals, min_marginals_by_search, softmin
 from strategies import KIND_DTYPES, grid_models, random_case
 from treefield.moves.messages import MessageJump
 from treefield.trees import schedules

@@ -10,11 +10,6 @@ import treefield as tf
 from strategies import random_case
 
 
-@pytest.fixture(scope="module")
-def mrf():
-    return tf.GridMRF(np.random.default_rng(0).random((20, 24, 4), dtype=np.float32), tf.Potts(0.4))
-
-
 class Recorded:
     """A checkerboard that tells at which temperatures it was sampled."""
 

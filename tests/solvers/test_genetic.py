@@ -12,11 +12,6 @@ from treefield.moves import BoxJump, MixedJump, UniformJump
 CROSSOVERS = ("merge", "site")
 
 
-@pytest.fixture(scope="module")
-def mrf():
-    return tf.GridMRF(np.random.default_rng(0).random((20, 24, 4), dtype=np.float32), tf.Potts(0.4))
-
-
 @pytest.mark.parametrize("crossover", CROSSOVERS)
 def test_the_best_individual_is_never_lost(mrf, crossover):
     res = tf.genetic(mrf, population=6, crossover=crossover, maxiter=15, rng=0)

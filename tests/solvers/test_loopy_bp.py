@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import naive
+import naive_messages
 import treefield as tf
 from strategies import KIND_DTYPES, grid_models, random_case
 
 KINDS = ("potts", "edge-tables")
-UPDATES = {"parallel": naive.parallel_messages, "sequential": naive.sequential_messages}
+UPDATES = {"parallel": naive_messages.parallel_messages, "sequential": naive_messages.sequential_messages}
 SHAPES = [(1, 1), (1, 9), (9, 1), (2, 17), (10, 3), (2, 3, 9)]
 
 
@@ -18,7 +18,7 @@ def check_against_naive(case, schedule, damping, iterations=3):
     """Labels after each of a few iterations; whole numbers and halves are exact, so that ties are too."""
     mrf = case.mrf()
     beliefs, x = mrf.beliefs(), np.zeros(mrf.shape, np.int32)
-    messages = naive.no_messages(case.unary)
+    messages = naive_messages.no_messages(case.unary)
     update = beliefs.update_all if schedule == "parallel" else beliefs.update_in_turn
     for _ in range(iterations):
         before = messages
@@ -27,9 +27,9 @@ def check_against_naive(case, schedule, damping, iterations=3):
         if schedule == "parallel":
             assert change == max((np.abs(messages[edge] - before[edge]).max() for edge in messages), default=0)
         beliefs.decode(x)
-        np.testing.assert_array_equal(x, naive.decoded(case.unary, messages))
+        np.testing.assert_array_equal(x, naive_messages.decoded(case.unary, messages))
         beliefs.decode_in_turn(x)
-        np.testing.assert_array_equal(x, naive.decoded_in_turn(case.unary, case.tables, messages))
+        np.testing.assert_array_equal(x, naive_messages.decoded_in_turn(case.unary, case.tables, messages))
 
 
 @pytest.mark.parametrize("schedule", UPDATES)

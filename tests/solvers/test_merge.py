@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
+import naive_search
 import treefield as tf
 from strategies import grid_models, random_case
 
@@ -28,7 +29,7 @@ def test_merge_is_the_best_choice_of_components(kind, forbidden):
         mrf = case.mrf()
         x, y = np.random.default_rng(seed).integers(mrf.labels, size=(2, *mrf.shape))
         found = rank(case, tf.merge(mrf, x, y))
-        components = naive.components(x, y)
+        components = naive_search.components(x, y)
         choices = []
         for chosen in itertools.product((False, True), repeat=len(components)):
             z = x.copy()
@@ -50,7 +51,7 @@ def test_components_are_those_of_flood_filling():
             x = rng.integers(3, size=shape).astype(np.int32)
             y = np.where(rng.random(shape) < share, rng.integers(3, size=shape), x).astype(np.int32)
             numbers, finite, _ = mrf.components(x, y)
-            expected = naive.numbered(shape, naive.components(x, y))
+            expected = naive_search.numbered(shape, naive_search.components(x, y))
             np.testing.assert_array_equal(numbers, expected)
             assert len(finite) == expected.max() + 1
             assert finite.sum() == mrf.energy(y) - mrf.energy(x)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-import naive
+import naive_search
 import treefield as tf
 from strategies import KIND_DTYPES, grid_models, random_case
 from treefield.trees.checkerboard import Checkerboard
@@ -61,7 +61,7 @@ def test_temperature_zero_is_icm_on_the_checkerboard(kind):
     def check_icm(case, seed):
         mrf = case.mrf()
         x = random_x(mrf, seed)
-        expected = naive.gibbs_sweep(case.unary, case.tables, x, 0, np.random.default_rng(0))
+        expected = naive_search.gibbs_sweep(case.unary, case.tables, x, 0, np.random.default_rng(0))
         Checkerboard(mrf).sample(x, 0, np.random.default_rng(seed))
         np.testing.assert_array_equal(x, expected)
 
@@ -88,7 +88,7 @@ def test_a_sweep_goes_to_each_labelling_as_often_as_it_should(kind, labels, forb
         y = x.copy()
         board.sample(y, 4.0, rng)
         counts[np.ravel_multi_index(y.reshape(-1), 4 * (labels,))] += 1
-    check_frequencies(counts, naive.sweep_probabilities(case.unary, case.tables, x, 4.0))
+    check_frequencies(counts, naive_search.sweep_probabilities(case.unary, case.tables, x, 4.0))
 
 
 @pytest.mark.parametrize("shape", [(3, 37), (2, 3, 18)])
@@ -102,15 +102,15 @@ def test_every_lane_draws_alike(shape, labels):
         y = x.copy()
         board.sample(y, 6.0, rng)
         np.put_along_axis(counts, y[..., None], np.take_along_axis(counts, y[..., None], -1) + 1, -1)
-    for i in naive.checkerboard(shape)[0]:  # the even sites see the x that is known
-        check_frequencies(counts[i], naive.conditional(case.unary, case.tables, x, i, 6.0))
+    for i in naive_search.checkerboard(shape)[0]:  # the even sites see the x that is known
+        check_frequencies(counts[i], naive_search.conditional(case.unary, case.tables, x, i, 6.0))
 
 
 def test_sweep_after_sweep_the_labellings_follow_boltzmann():
     case = random_case(5, "potts", (2, 2), 3, "float32", integer=False)
     mrf = case.mrf()
     board, rng = Checkerboard(mrf), np.random.default_rng(0)
-    expected = naive.boltzmann(case.unary, case.tables, 8.0)
+    expected = naive_search.boltzmann(case.unary, case.tables, 8.0)
     x, sweeps = random_x(mrf, 0), 40_000
     counts = np.zeros(3**4)
     for _ in range(sweeps):
@@ -129,8 +129,8 @@ def test_what_is_forbidden_is_never_taken(kind):
         finite = math.isfinite(mrf.energy(x))
         board = Checkerboard(mrf)
         board.sample(x, temperature, rng)
-        for i in naive.checkerboard(mrf.shape)[1]:  # the last drawn: the sites around are still the same
-            allowed = naive.allowed(case.unary, case.tables, x, i)
+        for i in naive_search.checkerboard(mrf.shape)[1]:  # the last drawn: the sites around are still the same
+            allowed = naive_search.allowed(case.unary, case.tables, x, i)
             assert x[i] in allowed or not allowed
         if finite:
             assert math.isfinite(mrf.energy(x))

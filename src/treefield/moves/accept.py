@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
+import abc
 import math
 from typing import Any
 
 import numpy as np
 
-from treefield.moves.state import restore, state_of
+from treefield.moves.protocol import restore, state_of
 from treefield.validation import real_scalar
 
 _RAISE = 0.8  # the paper's factor on beta
@@ -19,12 +20,17 @@ _LOW, _HIGH = 0.45, 0.55  # acceptance rates between which beta stays
 _LEAST, _MOST = 1e-300, 1e300  # from 0 and infinity no factor would lead beta back
 
 
-class _Rule:
+def not_worse(finite: np.ndarray, forbidden: np.ndarray) -> np.ndarray:
+    """Which changes do not raise the energy: fewer forbidden costs come before less energy."""
+    return (forbidden < 0) | ((forbidden == 0) & (finite <= 0))
+
+
+class _Rule(abc.ABC):
     """Takes or leaves changes by themselves; as an acceptance, the labelling as a whole."""
 
+    @abc.abstractmethod
     def decide(self, finite: np.ndarray, forbidden: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Which changes to take, given what they add to the finite costs and to the number of forbidden ones."""
-        raise NotImplementedError
 
     def __call__(self, mrf: Any, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float | None:
         _, finite, forbidden = mrf.components(x, y)
@@ -63,9 +69,9 @@ class Metropolis(_Rule):
 
     def decide(self, finite: np.ndarray, forbidden: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         draws = rng.random(len(finite))
-        worse = (forbidden > 0) | ((forbidden == 0) & (finite > 0))
+        taken = not_worse(finite, forbidden)
+        worse = ~taken
         rise = np.where(forbidden > 0, math.inf, finite)
-        taken = ~worse
         if self.beta == 0:
             taken |= True
         elif self.beta < math.inf:
@@ -97,7 +103,7 @@ class Greedy(_Rule):
         return "Greedy()"
 
     def decide(self, finite: np.ndarray, forbidden: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return (forbidden < 0) | ((forbidden == 0) & (finite <= 0))
+        return not_worse(finite, forbidden)
 
 
 class Always(_Rule):

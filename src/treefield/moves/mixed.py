@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from treefield.moves.boxes import BoxJump
+from treefield.moves.protocol import own_work, restore, state_of
 from treefield.moves.segments import SegmentJump
-from treefield.moves.state import restore, state_of
 
 _MEMORY = 0.5  # how much of what a kind has won counts after its next use
 _NOTHING = 1e-200  # a rate below is that of kinds that have long won nothing
@@ -64,8 +64,7 @@ class MixedJump:
         return self.jumps[self.last](x, mrf, rng)
 
     def _choose(self, rng: np.random.Generator) -> int:
-        uses = self.uses.sum()
-        if self.uses.min() == 0 and uses % 2 == 0:  # every second jump is of a kind not tried before
+        if self.uses.min() == 0 and self.uses.sum() % 2 == 0:  # every second jump is of a kind not tried before
             return int(self.uses.argmin())
         rates = self.won / np.maximum(self.spent, 1.0)
         most = rates.max()
@@ -77,8 +76,7 @@ class MixedJump:
 
     def work(self, mrf: Any) -> float:
         """What the last jump took, in sites x labels."""
-        jump = self.jumps[self.last]
-        return jump.work(mrf) if hasattr(jump, "work") else 0.0
+        return own_work(self.jumps[self.last], mrf)
 
     def learn(self, won: float, work: float) -> None:
         """Told by the search: the energy that the last jump won, and the work it took."""

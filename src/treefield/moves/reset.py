@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,12 @@ import numpy as np
 from treefield.validation import real_scalar
 
 
-class _ResetJump:
+class _ResetJump(abc.ABC):
     """Give a share of the sites, of a size that is drawn anew for every jump, random labels."""
 
+    @abc.abstractmethod
     def share(self, rng: np.random.Generator) -> float:
         """The share of the sites to reset."""
-        raise NotImplementedError
 
     def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
         y = x.copy()

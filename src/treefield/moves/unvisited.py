@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from treefield.moves.accept import PerComponent
-from treefield.moves.state import restore, state_of
+from treefield.moves.protocol import restore, state_of
 from treefield.validation import count
 
 
@@ -44,32 +44,38 @@ class Unvisited:
         return f"Unvisited({self.accept!r}, length={self.length})"
 
     def __call__(self, mrf: Any, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float | None:
-        from treefield.kernels.components import hash_components, take_components
-
-        flat = x.reshape(-1), y.reshape(-1)
         if isinstance(self.accept, PerComponent):
-            numbers, finite, _ = mrf.components(x, y)
-            numbers, pieces = numbers.reshape(-1), len(finite)
-        else:
-            numbers, pieces = np.zeros(mrf.size, np.int32), 1
-        leaving, reaching = np.zeros((2, pieces), np.uint64)
-        hash_components(*flat, mrf.labels, numbers, leaving, reaching)
-        known = np.array([place in self._places for place in reaching.tolist()], np.bool_)
-        before = flat[0].copy()
-        if known.any():  # what leads back is taken out of y
-            take_components(flat[1], flat[0], numbers, known)
-            if known.all():
-                return None
-        change = self.accept(mrf, x, y, rng)
-        if change is not None:
-            taken = np.zeros(pieces, np.bool_)
-            moved = (flat[0] != before) & (numbers >= 0)
-            taken[numbers[moved]] = True
-            self._remember(leaving[taken].tolist())
+            return self._take_pieces(mrf, x, y, rng)
+        leaving, new = self._look(mrf, x, y, np.zeros(mrf.size, np.int32), 1)
+        before = x.copy()
+        change = self.accept(mrf, x, y, rng) if new[0] else None
+        if change is not None and not np.array_equal(x, before):
+            self._remember(leaving)
         return change
 
-    def _remember(self, places: list[int]) -> None:
-        for place in places[-self.length :]:
+    def _take_pieces(self, mrf: Any, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float | None:
+        numbers, finite, forbidden = mrf.components(x, y)
+        leaving, new = self._look(mrf, x, y, numbers.reshape(-1), len(finite))
+        taken = new.copy()
+        taken[new] = self.accept.rule.decide(finite[new], forbidden[new], rng)
+        if not taken.any():
+            return None
+        mrf.take(x, y, numbers, taken)
+        self._remember(leaving[taken])
+        return float(finite[taken].sum())
+
+    def _look(
+        self, mrf: Any, x: np.ndarray, y: np.ndarray, numbers: np.ndarray, pieces: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The places that each piece would leave, and whether those it would reach are new."""
+        from treefield.kernels.components import hash_components
+
+        leaving, reaching = np.zeros((2, pieces), np.uint64)
+        hash_components(x.reshape(-1), y.reshape(-1), mrf.labels, numbers, leaving, reaching)
+        return leaving, np.array([place not in self._places for place in reaching.tolist()], np.bool_)
+
+    def _remember(self, places: np.ndarray) -> None:
+        for place in places[-self.length :].tolist():
             self._places[place] = None
             self._places.move_to_end(place)
         while len(self._places) > self.length:

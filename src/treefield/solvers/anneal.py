@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from treefield.results import MAPResult
-from treefield.solvers.checkpoint import Checkpoint
-from treefield.solvers.run import Run, begin
+from treefield.solvers.checkpoint import opened
+from treefield.solvers.run import Run, begin, checked_limits
 from treefield.validation import choice, model, real_scalar
 
 _MAXITER = 1000  # sweeps where no limit is given
@@ -68,15 +68,13 @@ def anneal(
     model(mrf)
     choice(schedule, "schedule", ("geometric", "log"))
     given = None if temperatures is None else _checked(temperatures)
-    limits = {"maxiter": maxiter, "time_limit": time_limit, "callback": callback, "patience": patience}
-    if maxiter is None and time_limit in (None, math.inf):
+    limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress)
+    if limits["maxiter"] is None and limits["time_limit"] is None:  # a schedule has an end, however patient
         limits["maxiter"] = _MAXITER
     sweeps = limits["maxiter"] if schedule == "geometric" else None  # the log schedule does not look at its end
     settings = {"schedule": schedule, "temperatures": given, "sweeps": sweeps}
-    file = None if checkpoint is None else Checkpoint(checkpoint, "anneal", mrf, settings)
-    saved = None if file is None else file.load()
-    start = x0 if saved is None else np.zeros(mrf.shape, np.int32)
-    run, rng = begin("anneal", mrf, start, rng, limits | {"progress": progress})
+    file, saved = opened(checkpoint, "anneal", mrf, settings)
+    run, rng = begin("anneal", mrf, x0, rng, limits, saved)
     with run:
         run.keep_best()
         if saved is None:

@@ -111,6 +111,19 @@ class Checkpoint:
         self._next = end + max(_INTERVAL, _SHARE * (end - start))
 
 
+def opened(path: Any, method: str, mrf: Any, settings: dict[str, Any]) -> tuple[Checkpoint | None, Any]:
+    """The checkpoint at a path and what it holds; None for either that there is not."""
+    if path is None:
+        return None, None
+    file = Checkpoint(path, method, mrf, settings)
+    return file, file.load()
+
+
+def compact(labellings: Any, mrf: Any) -> np.ndarray:
+    """Labellings in the smallest type that holds the model's labels."""
+    return np.asarray(labellings).astype(np.min_scalar_type(mrf.labels - 1))
+
+
 def checked_path(path: Any) -> str:
     """A path as an absolute one, links followed, or an error."""
     if not isinstance(path, str | os.PathLike):

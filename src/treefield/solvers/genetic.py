@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from treefield.moves.jumped import jumped, work
+from treefield.moves.protocol import jumped, restore, state_of, work
 from treefield.moves.reset import UniformJump
-from treefield.moves.state import restore, state_of
 from treefield.results import MAPResult
-from treefield.solvers.checkpoint import Checkpoint, described
+from treefield.solvers.checkpoint import compact, described, opened
 from treefield.solvers.merge import merge_into
-from treefield.solvers.run import Run, begin
+from treefield.solvers.run import Run, begin, checked_limits
 from treefield.validation import choice, count, function, model
 
 _MAXITER = 100  # generations where no limit is given
@@ -91,9 +89,7 @@ def genetic(
     inner_iter = count(inner_iter, "inner_iter", 1)
     options = {"order": order, "bands": bands, "memory": memory, "threads": threads}
     mrf.check_tree_set(trees, **options)
-    limits = {"maxiter": maxiter, "time_limit": time_limit, "callback": callback, "patience": patience}
-    if maxiter is None and time_limit in (None, math.inf) and patience is None:
-        limits["maxiter"] = _MAXITER
+    limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, default=_MAXITER)
     settings = {
         "population": population,
         "crossover": crossover,
@@ -103,10 +99,8 @@ def genetic(
         "order": order,
         "bands": bands,
     }
-    file = None if checkpoint is None else Checkpoint(checkpoint, "genetic", mrf, settings)
-    saved = None if file is None else file.load()
-    start = x0 if saved is None else np.zeros(mrf.shape, np.int32)
-    run, rng = begin("genetic", mrf, start, rng, limits | {"progress": progress})
+    file, saved = opened(checkpoint, "genetic", mrf, settings)
+    run, rng = begin("genetic", mrf, x0, rng, limits, saved)
     with run:
         if saved is not None:
             run.resume(rng, *saved)
@@ -209,8 +203,7 @@ class _Population:
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What a checkpoint keeps."""
-        small = np.min_scalar_type(self._mrf.labels - 1)
-        return {"mutation": state_of(self._mutation)}, {"population": np.array(self._individuals, dtype=small)}
+        return {"mutation": state_of(self._mutation)}, {"population": compact(self._individuals, self._mrf)}
 
     def resume(self, numbers: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Go on from what `state` gave."""

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from treefield.results import MAPResult
-from treefield.solvers.run import begin, descend
+from treefield.solvers.run import begin, checked_limits, descend
+from treefield.validation import model
 
 
 def icm(
@@ -42,6 +43,7 @@ def icm(
     >>> tf.icm(mrf, rng=0).fun >= tf.t_icm(mrf, rng=0).fun
     True
     """
-    limits = {"maxiter": maxiter, "time_limit": time_limit, "callback": callback, "progress": progress}
+    model(mrf)
+    limits = checked_limits(maxiter, time_limit, callback, progress=progress)
     run, rng = begin("icm", mrf, x0, rng, limits)
     return descend(run, lambda: mrf.tree_set("sites"), rng, "site")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 from treefield.results import MAPResult
-from treefield.solvers.run import CONVERGED, begin
+from treefield.solvers.run import CONVERGED, begin, checked_limits
 from treefield.validation import choice, model, real_scalar
 
 _MAXITER = 100  # where no limit is given
@@ -75,10 +74,8 @@ def loopy_bp(
     tol = real_scalar(tol, "tol")
     if tol < 0:
         raise ValueError(f"tol must be at least 0, got {tol:g}")
-    limits = {"maxiter": maxiter, "time_limit": time_limit, "callback": callback, "patience": patience}
-    if maxiter is None and time_limit in (None, math.inf) and patience is None:
-        limits["maxiter"] = _MAXITER
-    run, rng = begin("loopy_bp", mrf, x0, rng, limits | {"progress": progress})
+    limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, default=_MAXITER)
+    run, rng = begin("loopy_bp", mrf, x0, rng, limits)
     with run:
         run.keep_best()
         beliefs = mrf.beliefs()

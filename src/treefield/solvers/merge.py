@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from treefield.moves.accept import not_worse
 from treefield.validation import labelling, model
 
 
@@ -43,4 +44,4 @@ def merge(mrf: Any, x: Any, y: Any) -> np.ndarray:
 def merge_into(mrf: Any, x: np.ndarray, y: np.ndarray) -> None:
     """The same in place on `x`, of labellings that are known to be valid."""
     numbers, finite, forbidden = mrf.components(x, y)
-    mrf.take(x, y, numbers, (forbidden < 0) | ((forbidden == 0) & (finite <= 0)))
+    mrf.take(x, y, numbers, not_worse(finite, forbidden))

@@ -12,11 +12,11 @@ import numpy as np
 
 from treefield.kernels.jit import compile_seconds, loading
 from treefield.results import TRACE, MAPResult, relative_gap
-from treefield.solvers.checkpoint import Checkpoint
+from treefield.solvers.checkpoint import Checkpoint, compact
 from treefield.solvers.interrupt import Interrupts
 from treefield.solvers.progress import Bar
 from treefield.solvers.start import starting_labelling
-from treefield.validation import count, generator, model, real_scalar
+from treefield.validation import count, generator, real_scalar
 
 ROUNDING = 1e-9  # relative to the energy: changes below may be rounding
 CONVERGED, MAXITER, TIME_LIMIT, CALLBACK, INTERRUPTED, FORBIDDEN = range(6)
@@ -233,12 +233,12 @@ class Run:
         solver needs to go on exactly as it would have: `state()`, numbers and arrays."""
         if file is None or self._cut or not (self._message or file.due):
             return
-        small = np.min_scalar_type(self.mrf.labels - 1)
         best = self.x if self._best is None else self._best
         mine = {"nit": self.nit, "best_rank": self._best_rank, "summed": self._summed, "gained": self._last_gain}
-        labellings = {"x": self.x.astype(small), "best": best.astype(small), "trace": self._trace[: self._rows]}
+        labellings = {"x": compact(self.x, self.mrf), "best": compact(best, self.mrf)}
         numbers, arrays = state()
-        file.save({"run": mine, "rng": rng.bit_generator.state, **numbers}, labellings | arrays)
+        trace = {"trace": self._trace[: self._rows]}
+        file.save({"run": mine, "rng": rng.bit_generator.state, **numbers}, labellings | trace | arrays)
 
     def resume(self, rng: np.random.Generator, numbers: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Go on from what `save` wrote."""
@@ -265,15 +265,15 @@ def _energy(mrf: Any, x: np.ndarray) -> float:
     return math.inf if forbidden else finite
 
 
-def begin(method: str, mrf: Any, x0: Any, rng: Any, limits: dict[str, Any]) -> tuple[Run, Any]:
-    """A run from the start that `x0` names, and the generator, their arguments checked."""
-    model(mrf)
-    limits = checked_limits(**limits)
+def begin(method: str, mrf: Any, x0: Any, rng: Any, limits: dict[str, Any], saved: Any = None) -> tuple[Run, Any]:
+    """A run within checked limits from the start that `x0` names, or from anywhere if it will be resumed from what was
+    `saved`; and the generator."""
     rng = generator(rng)
     with loading():
         mrf.energy_parts(np.zeros(0, np.int32))
     timer = Timer()
-    return Run(method, mrf, starting_labelling(mrf, x0, rng), timer, **limits), rng
+    x = starting_labelling(mrf, x0, rng) if saved is None else np.zeros(mrf.shape, np.int32)
+    return Run(method, mrf, x, timer, **limits), rng
 
 
 def descend(run: Run, prepare: Callable[[], Any], rng: np.random.Generator, what: str) -> MAPResult:
@@ -288,9 +288,10 @@ def descend(run: Run, prepare: Callable[[], Any], rng: np.random.Generator, what
 
 
 def checked_limits(
-    maxiter: Any = None, time_limit: Any = None, callback: Any = None, patience: Any = None, **others: Any
+    maxiter: Any, time_limit: Any, callback: Any, patience: Any = None, *, progress: Any, default: int | None = None
 ) -> dict[str, Any]:
-    """The keywords all solvers take, or an error that says what is wrong with them."""
+    """The keywords all solvers take, or an error that says what is wrong with them. `default` is the number of
+    iterations where nothing limits them."""
     if maxiter is not None:
         maxiter = count(maxiter, "maxiter")
     if patience is not None:
@@ -302,4 +303,7 @@ def checked_limits(
         time_limit = None if math.isinf(time_limit) else time_limit
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function of one MAPResult, got {callback!r}")
-    return {"maxiter": maxiter, "time_limit": time_limit, "callback": callback, "patience": patience, **others}
+    if maxiter is None and time_limit is None and patience is None:
+        maxiter = default
+    limits = {"maxiter": maxiter, "time_limit": time_limit, "callback": callback, "patience": patience}
+    return limits | {"progress": bool(progress)}

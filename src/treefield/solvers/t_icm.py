@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from treefield.results import MAPResult
-from treefield.solvers.run import begin, descend
+from treefield.solvers.run import begin, checked_limits, descend
 from treefield.validation import model
 
 
@@ -76,6 +76,6 @@ def t_icm(
     options = {"order": order, "bands": bands, "memory": memory, "threads": threads}
     model(mrf)
     mrf.check_tree_set(trees, **options)
-    limits = {"maxiter": maxiter, "time_limit": time_limit, "callback": callback, "progress": progress}
+    limits = checked_limits(maxiter, time_limit, callback, progress=progress)
     run, rng = begin("t_icm", mrf, x0, rng, limits)
     return descend(run, lambda: mrf.tree_set(trees, **options), rng, "tree")

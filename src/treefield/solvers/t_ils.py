@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from treefield.moves.accept import Metropolis
-from treefield.moves.jumped import jumped, work
+from treefield.moves.protocol import jumped, restore, state_of, work
 from treefield.moves.reset import UniformJump
-from treefield.moves.state import restore, state_of
 from treefield.results import MAPResult
-from treefield.solvers.checkpoint import Checkpoint, checked_path, described
+from treefield.solvers.checkpoint import Checkpoint, checked_path, described, opened
 from treefield.solvers.parallel import independent_searches
 from treefield.solvers.run import CONVERGED, ROUNDING, Run, begin, checked_limits
 from treefield.validation import choice, count, function, generator, labels_of, model
@@ -129,9 +128,8 @@ def t_ils(
     restarts = count(restarts, "restarts", 1)
     workers = None if workers is None else count(workers, "workers", 1)
     checkpoint = None if checkpoint is None else checked_path(checkpoint)
-    limits = checked_limits(maxiter, time_limit, callback, patience, progress=bool(progress))
-    if all(limit is None for limit in (maxiter, limits["time_limit"], max_backtracks, patience)):
-        limits["maxiter"] = _MAXITER
+    default = _MAXITER if max_backtracks is None else None
+    limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, default=default)
     options = {"order": order, "bands": bands, "memory": memory, "threads": threads}
     searched: Any = None
     if hasattr(local_search, "sweep") and not isinstance(local_search, type):
@@ -150,9 +148,8 @@ def t_ils(
     }
 
     def search(x0: Any, rng: Any, limits: dict[str, Any], threads: int | None, path: Any) -> MAPResult:
-        file = None if path is None else Checkpoint(path, "t_ils", mrf, settings)
-        saved = None if file is None else file.load()
-        run, rng = begin("t_ils", mrf, x0 if saved is None else np.zeros(mrf.shape, np.int32), rng, limits)
+        file, saved = opened(path, "t_ils", mrf, settings)
+        run, rng = begin("t_ils", mrf, x0, rng, limits, saved)
         ils = _Search(run, copy.deepcopy(jump), copy.deepcopy(accept), inner_iter, max_backtracks, rng, file)
         with run:
             ils.resume(saved)

@@ -1,4 +1,8 @@
-"""What a jump gave, checked, and what it took."""
+"""What a search asks of a move: a labelling that is one, how much work it was, and what it has learnt.
+
+A jump that learns which of its kinds pay has ``learn(won, work)``. A move whose state must outlive the process has
+``get_state()``, which returns what JSON can hold, and ``set_state(state)``; checkpoints keep it.
+"""
 
 from __future__ import annotations
 
@@ -27,5 +31,20 @@ def jumped(jump: Callable[..., Any], x: np.ndarray, mrf: Any, rng: np.random.Gen
 def work(jump: Any, mrf: Any, sweeps: int) -> float:
     """The work of an iteration, in sites x labels, never in seconds: the jump's own if it tells it (a method
     ``work(mrf)``), the sweeps along every axis, and the acceptance."""
-    own = jump.work(mrf) if hasattr(jump, "work") else 0.0
-    return own + sweeps * len(mrf.shape) * mrf.size * mrf.labels + _ACCEPTANCE * mrf.size
+    return own_work(jump, mrf) + sweeps * len(mrf.shape) * mrf.size * mrf.labels + _ACCEPTANCE * mrf.size
+
+
+def own_work(jump: Any, mrf: Any) -> float:
+    """What the jump itself took."""
+    return jump.work(mrf) if hasattr(jump, "work") else 0.0
+
+
+def state_of(move: Any) -> Any:
+    """What a move has learnt; None for moves that do not learn."""
+    return move.get_state() if hasattr(move, "get_state") else None
+
+
+def restore(move: Any, state: Any) -> None:
+    """Give a move back what it had learnt."""
+    if hasattr(move, "set_state"):
+        move.set_state(state)

@@ -1,0 +1,107 @@
+"""A search that is watched, interrupted or terminated."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import treefield as tf
+from small import check_result
+from treefield.moves import UniformJump
+
+
+@pytest.mark.parametrize("restarts", [1, 2])
+def test_progress_is_a_bar_on_stderr(mrf, capsys, restarts):
+    res = tf.t_ils(mrf, maxiter=12, rng=0, progress=True, restarts=restarts)
+    out, err = capsys.readouterr()
+    assert not out and "t_ils" in err and f"{12 * restarts}/{12 * restarts}" in err and "best=" in err
+    assert f"best={res.fun:.7g}" in err or restarts > 1
+    tf.t_ils(mrf, maxiter=12, rng=0)
+    assert capsys.readouterr() == ("", "")
+
+
+def interrupting(how, at=4):
+    def callback(intermediate_result):
+        if intermediate_result.nit == at:
+            how()
+
+    return callback
+
+
+def pressed():
+    raise KeyboardInterrupt
+
+
+WAYS = {
+    "KeyboardInterrupt": pressed,
+    "SIGINT": lambda: os.kill(os.getpid(), signal.SIGINT),
+    "SIGTERM": lambda: os.kill(os.getpid(), signal.SIGTERM),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_interrupt_returns_the_best_so_far(mrf, way):
+    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    res = tf.t_ils(mrf, maxiter=500, rng=0, callback=interrupting(WAYS[way]))
+    check_result(mrf, res)
+    assert res.nit == 4 and res.status == 4 and not res.success
+    assert "terminated (SIGTERM)" in res.message if way == "SIGTERM" else "interrupted" in res.message
+    np.testing.assert_array_equal(res.x, tf.t_ils(mrf, maxiter=4, rng=0).x)
+    assert handlers == (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM))
+
+
+def test_a_jump_that_is_interrupted_leaves_the_best_whole(mrf):
+    calls = []
+
+    def jump(x, mrf, rng):
+        calls.append(1)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        return UniformJump()(x, mrf, rng)
+
+    res = tf.t_ils(mrf, jump=jump, rng=0)
+    check_result(mrf, res)
+    assert res.nit == 5 and res.status == 4
+
+
+@pytest.mark.parametrize("way", ["SIGINT", "SIGTERM"])
+def test_a_signal_stops_all_restarts(mrf, way):
+    sent = []
+
+    def callback(intermediate_result):
+        if intermediate_result.nit == 4 and not sent:
+            sent.append(1)
+            WAYS[way]()
+
+    res = tf.t_ils(mrf, restarts=2, workers=2, maxiter=100_000, time_limit=20, callback=callback, rng=0)
+    assert res.fun == mrf.energy(res.x) and res.status == 4 and not res.success
+    assert res.nit < 5000
+
+
+def test_a_handler_of_the_users_own_is_left_alone(mrf):
+    caught = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: caught.append(number))
+    try:
+        mine = signal.getsignal(signal.SIGTERM)
+        res = tf.t_ils(mrf, maxiter=10, rng=0, callback=interrupting(WAYS["SIGTERM"]))
+        assert signal.getsignal(signal.SIGTERM) is mine
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert caught == [signal.SIGTERM] and res.nit == 10 and res.status == 1
+
+
+def test_a_second_ctrl_c_interrupts_at_once(mrf):
+    calls = []
+
+    def jump(x, mrf, rng):
+        if len(calls) == 3:
+            WAYS["SIGINT"]()
+            WAYS["SIGINT"]()
+            calls.append("not reached")
+        calls.append(1)
+        return UniformJump()(x, mrf, rng)
+
+    res = tf.t_ils(mrf, jump=jump, rng=0)
+    check_result(mrf, res)
+    assert res.nit == 3 and res.status == 4 and calls == [1, 1, 1]
