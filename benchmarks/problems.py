@@ -1,4 +1,4 @@
-"""The problems that tests and benchmarks share: the paper's Ising field and stereo pairs."""
+"""The problems that tests and benchmarks share: the paper's, and those of the Middlebury MRF benchmark."""
 
 import os
 import pathlib
@@ -63,6 +63,64 @@ def penguin():
     grey = picture("penguin/penguin-input.png").astype(np.float32)
     levels = np.arange(256, dtype=np.float32)
     return tf.GridMRF(np.minimum(np.abs(grey[..., None] - levels), 100), tf.Potts(25.0))
+
+
+def middlebury_tsukuba():
+    """The Middlebury MRF benchmark's Tsukuba: 288 x 384 sites, 16 labels, truncated linear, twice the weight where the
+    left image is flat."""
+    colour = picture("tsukuba/tsukuba-imL.png").astype(np.int32)
+    steps = [np.sum(np.diff(colour, axis=axis) ** 2, axis=-1) for axis in (0, 1)]
+    weights = [np.where(step < 3 * 8**2, 2, 1).astype(np.uint8) for step in steps]
+    return tf.GridMRF(birchfield_tomasi("tsukuba", 16, 1, 3 * 255), tf.TruncatedLinear(20.0, 2), weights=weights)
+
+
+def middlebury_venus():
+    """The Middlebury MRF benchmark's Venus: 383 x 434 sites, 20 labels, truncated quadratic."""
+    return tf.GridMRF(birchfield_tomasi("venus", 20, 2, 16**2), tf.TruncatedQuadratic(50.0, 7))
+
+
+def middlebury_penguin():
+    """The Middlebury MRF benchmark's Penguin: 179 x 122 sites, 256 labels, truncated quadratic, no data in the hole."""
+    grey = picture("penguin/penguin-input.png").astype(np.int32)
+    unary = (grey[..., None] - np.arange(256)) ** 2
+    unary[picture("penguin/penguin-mask.png") == 0] = 0
+    return tf.GridMRF(unary.astype(np.uint16), tf.TruncatedQuadratic(25.0, 200))
+
+
+def birchfield_tomasi(name, labels, power, limit):
+    """The Middlebury data cost of a stereo pair: Birchfield and Tomasi's difference, raised to a power and summed over
+    the channels, at most `limit`.
+
+    Label d matches column j of the left image with j - d of the right one; outside the image it costs `limit`.
+    """
+    left, right = (picture(f"{name}/{name}-im{side}.png").astype(np.int32) for side in "LR")
+    spans = half_sample_span(left), half_sample_span(right)
+    width = left.shape[1]
+    costs = np.full((*left.shape[:2], labels), limit, np.uint16)
+    for d in range(labels):
+        here, there = np.s_[:, d:], np.s_[:, : width - d]
+        difference = np.minimum(
+            beyond(left[here], *(end[there] for end in spans[1])),
+            beyond(right[there], *(end[here] for end in spans[0])),
+        )
+        costs[:, d:, d] = np.minimum(np.sum(difference**power, axis=-1), limit)
+    return costs
+
+
+def half_sample_span(image):
+    """The least and the greatest of each value and of those half-way to its left and right neighbours, rounded down as
+    the benchmark does; at the border there is but one neighbour."""
+    halves = (image[:, 1:] + image[:, :-1]) // 2
+    low, high = image.copy(), image.copy()
+    for part in (np.s_[:, 1:], np.s_[:, :-1]):
+        low[part] = np.minimum(low[part], halves)
+        high[part] = np.maximum(high[part], halves)
+    return low, high
+
+
+def beyond(value, low, high):
+    """How far values lie outside a span, 0 within."""
+    return np.maximum(0, np.maximum(value - high, low - value))
 
 
 def ising_terms(mrf):
