@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from treefield.solvers.icm import icm
     from treefield.solvers.loopy_bp import loopy_bp
     from treefield.solvers.merge import merge
+    from treefield.solvers.minimize import minimize
     from treefield.solvers.scan_line import scan_line
     from treefield.solvers.t_icm import t_icm
     from treefield.solvers.t_ils import t_ils
     from treefield.solvers.tree_bp import tree_bp
+    from treefield.solvers.trw import trw
 
 __version__ = "0.1.0"
 
@@ -37,9 +39,11 @@ _HOMES = {
     "icm": "solvers.icm",
     "loopy_bp": "solvers.loopy_bp",
     "merge": "solvers.merge",
+    "minimize": "solvers.minimize",
     "t_icm": "solvers.t_icm",
     "t_ils": "solvers.t_ils",
     "scan_line": "solvers.scan_line",
+    "trw": "solvers.trw",
 }
 
 __all__ = [
@@ -55,11 +59,13 @@ __all__ = [
     "icm",
     "loopy_bp",
     "merge",
+    "minimize",
     "moves",
     "scan_line",
     "t_icm",
     "t_ils",
     "tree_bp",
+    "trw",
 ]
 
 

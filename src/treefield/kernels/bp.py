@@ -130,7 +130,7 @@ def _send(field, kind, row, c, direction, to, keep, change, scratch):
         store(h, s * LANES, cost)
         low = minimum(cost, low)
     weight = load(field.weights, (axis * field.rows + first) * width + at)
-    message(kind, weight, _edges(field, axis, first, at - LANES), after, low, h, 0, out, labels)
+    message(kind, weight, _edges(field, axis, first, at - LANES), after, low, h, 0, out, 0, labels)
     old_share, new_share = full(h.dtype.type(keep)), full(h.dtype.type(1 - keep))
     for s in range(labels):
         i = (direction ^ 1) * plane + (target * labels + s) * width + c + shift
@@ -207,7 +207,7 @@ def update_columns(field, kind, direction, keep, scratch):
                 low = minimum(cost, low)
             weight = gather_from(field.weights, places, LANES, LANES + begins)
             edges = load(places, 2 * LANES) + full(begins)
-            message(kind, weight, edges, after, low, h, 0, out, labels)
+            message(kind, weight, edges, after, low, h, 0, out, 0, labels)
             for s in range(labels):
                 at = (direction ^ 1) * plane + s * width + LANES + column + (1 if after else -1)
                 old = gather_from(field.messages, places, 0, at)

@@ -144,7 +144,7 @@ def _upward(x, forest, grid, kind, labels, scratch):
             store(scratch.new, group * LANES, label)
             continue
         _, edge, weight = _look(x, forest, group, grid, direction, scratch, True)
-        message(kind, cast(weight, h), edge, direction % 2 == 1, low, h, row, out, labels)
+        message(kind, cast(weight, h), edge, direction % 2 == 1, low, h, row, out, 0, labels)
         for k in range(forest.counts[group]):
             parent = forest.parents[group * LANES + k]
             at = parent // LANES * labels * LANES + parent % LANES

@@ -1,4 +1,4 @@
-"""Eight numbers that move together: a small SIMD vector type for Numba.
+"""Eight numbers that move together (sixteen of int16): a small SIMD vector type for Numba.
 
 Numba cannot be told that arrays do not alias, so short inner loops over lanes do not vectorise. A vector type does it:
 one Numba type whose LLVM model is ``<8 x T>`` and a lowering for each operation; LLVM turns it into AVX, AVX-512 or
@@ -18,27 +18,40 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
 LANES = 8
+WIDE = 16  # lanes of int16
 
 _I32 = ir.IntType(32)
 
 
 class Lanes(types.Type):
-    """The Numba type of eight values of one scalar type (a boolean element makes a mask)."""
+    """The Numba type of `count` values of one scalar type (a boolean element makes a mask)."""
 
-    def __init__(self, element: types.Type) -> None:
-        self.element = element
-        super().__init__(name=f"Lanes({element})")
-
-
-MASK = Lanes(types.boolean)
+    def __init__(self, element: types.Type, count: int) -> None:
+        self.element, self.count = element, count
+        super().__init__(name=f"Lanes({element}, {count})")
 
 
-def _vector(element):
+MASK = Lanes(types.boolean, LANES)
+
+
+def lanes_of(element):
+    """The lanes that hold values of a scalar type."""
+    return Lanes(element, WIDE if element == types.int16 else LANES)
+
+
+def vector_of(lanes):
+    """The LLVM type of lanes."""
+    element = lanes.element
     if isinstance(element, types.Float):
         scalar = ir.FloatType() if element.bitwidth == 32 else ir.DoubleType()
     else:
         scalar = ir.IntType(1 if element == types.boolean else element.bitwidth)
-    return ir.VectorType(scalar, LANES)
+    return ir.VectorType(scalar, lanes.count)
+
+
+def order_of(numbers):
+    """The LLVM constant of a shuffle."""
+    return ir.Constant(ir.VectorType(_I32, len(numbers)), list(numbers))
 
 
 @register_model(Lanes)
@@ -46,7 +59,7 @@ class LanesModel(models.PrimitiveModel):
     """Lanes live in a vector register."""
 
     def __init__(self, dmm, fe_type):
-        super().__init__(dmm, fe_type, _vector(fe_type.element))
+        super().__init__(dmm, fe_type, vector_of(fe_type))
 
 
 def _is_float(lanes):
@@ -71,7 +84,7 @@ def _comparison(operation, symbol):
     class Typing(AbstractTemplate):
         def generic(self, args, kws):
             if len(args) == 2 and isinstance(args[0], Lanes) and args[0] == args[1]:
-                return signature(MASK, *args)
+                return signature(Lanes(types.boolean, args[0].count), *args)
             return None
 
     @lower_builtin(operation, Lanes, Lanes)
@@ -116,9 +129,9 @@ def load(typingctx, array, index):
 
     def codegen(context, builder, sig, args):
         pointer = _pointer(context, builder, sig.args[0], *args)
-        return builder.load(builder.bitcast(pointer, _vector(array.dtype).as_pointer()), align=_align(array))
+        return builder.load(builder.bitcast(pointer, vector_of(lanes_of(array.dtype)).as_pointer()), align=_align(array))
 
-    return Lanes(array.dtype)(array, types.intp), codegen
+    return lanes_of(array.dtype)(array, types.intp), codegen
 
 
 @intrinsic
@@ -130,7 +143,7 @@ def store(typingctx, array, index, value):
         builder.store(args[2], builder.bitcast(pointer, args[2].type.as_pointer()), align=_align(array))
         return context.get_dummy_value()
 
-    return types.void(array, types.intp, Lanes(array.dtype)), codegen
+    return types.void(array, types.intp, lanes_of(array.dtype)), codegen
 
 
 @intrinsic
@@ -139,15 +152,15 @@ def load_in_turn(typingctx, array, index):
 
     def codegen(context, builder, sig, args):
         pointer = _pointer(context, builder, sig.args[0], *args)
-        vector = _vector(array.dtype)
+        vector = vector_of(lanes_of(array.dtype))
         double = ir.VectorType(vector.element, 2 * LANES)
         both = builder.load(builder.bitcast(pointer, double.as_pointer()), align=_align(array))
-        orders = [ir.Constant(ir.VectorType(_I32, LANES), list(range(k, 2 * LANES, 2))) for k in range(2)]
+        orders = [order_of(range(k, 2 * LANES, 2)) for k in range(2)]
         return context.make_tuple(
             builder, sig.return_type, [builder.shuffle_vector(both, both, order) for order in orders]
         )
 
-    return types.UniTuple(Lanes(array.dtype), 2)(array, types.intp), codegen
+    return types.UniTuple(lanes_of(array.dtype), 2)(array, types.intp), codegen
 
 
 @intrinsic
@@ -158,11 +171,11 @@ def store_in_turn(typingctx, array, index, a, b):
     def codegen(context, builder, sig, args):
         pointer = _pointer(context, builder, sig.args[0], *args[:2])
         order = [lane + k * LANES for lane in range(LANES) for k in range(2)]
-        both = builder.shuffle_vector(args[2], args[3], ir.Constant(ir.VectorType(_I32, 2 * LANES), order))
+        both = builder.shuffle_vector(args[2], args[3], order_of(order))
         builder.store(both, builder.bitcast(pointer, both.type.as_pointer()), align=_align(array))
         return context.get_dummy_value()
 
-    lanes = Lanes(array.dtype)
+    lanes = lanes_of(array.dtype)
     return types.void(array, types.intp, lanes, lanes), codegen
 
 
@@ -187,16 +200,16 @@ def gather(typingctx, array, base, index):
     """The value of a flat `array` at `base` + each lane's own index (int32 or int64 lanes)."""
 
     def codegen(context, builder, sig, args):
-        result = ir.Constant(_vector(array.dtype), ir.Undefined)
+        result = ir.Constant(vector_of(lanes_of(array.dtype)), ir.Undefined)
         first = _pointer(context, builder, sig.args[0], args[0], args[1])
-        for lane in range(LANES):
+        for lane in range(index.count):
             position = builder.extract_element(args[2], ir.Constant(_I32, lane))
             result = builder.insert_element(
                 result, builder.load(builder.gep(first, [position])), ir.Constant(_I32, lane)
             )
         return result
 
-    return Lanes(array.dtype)(array, types.intp, index), codegen
+    return lanes_of(array.dtype)(array, types.intp, index), codegen
 
 
 @intrinsic
@@ -204,7 +217,7 @@ def gather_from(typingctx, array, origins, base, offset):
     """The value of a flat `array` at origins[base + lane] + offset, for each lane."""
 
     def codegen(context, builder, sig, args):
-        result = ir.Constant(_vector(array.dtype), ir.Undefined)
+        result = ir.Constant(vector_of(lanes_of(array.dtype)), ir.Undefined)
         moved = _pointer(context, builder, sig.args[0], args[0], args[3])
         first = _pointer(context, builder, sig.args[1], args[1], args[2])
         for lane in range(LANES):
@@ -212,28 +225,41 @@ def gather_from(typingctx, array, origins, base, offset):
             result = builder.insert_element(result, builder.load(builder.gep(moved, [origin])), ir.Constant(_I32, lane))
         return result
 
-    return Lanes(array.dtype)(array, origins, types.intp, types.intp), codegen
+    return lanes_of(array.dtype)(array, origins, types.intp, types.intp), codegen
 
 
 @intrinsic
 def full(typingctx, scalar):
-    """Eight copies of one number."""
+    """Copies of one number."""
+    lanes = lanes_of(scalar)
+    return lanes(scalar), lambda context, builder, sig, args: spread(builder, lanes, args[0])
+
+
+def spread(builder, lanes, number):
+    """LLVM's way to copy a number to all lanes."""
+    empty = ir.Constant(vector_of(lanes), ir.Undefined)
+    first = builder.insert_element(empty, number, ir.Constant(_I32, 0))
+    return builder.shuffle_vector(first, empty, order_of([0] * lanes.count))
+
+
+@intrinsic
+def full_like(typingctx, like, number):
+    """Copies of an integer, in the type of other lanes."""
 
     def codegen(context, builder, sig, args):
-        empty = ir.Constant(_vector(scalar), ir.Undefined)
-        first = builder.insert_element(empty, args[0], ir.Constant(_I32, 0))
-        return builder.shuffle_vector(first, empty, ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES))
+        return spread(builder, like, context.cast(builder, args[1], number, like.element))
 
-    return Lanes(scalar)(scalar), codegen
+    return like(like, number), codegen
 
 
 @intrinsic
 def cast(typingctx, value, like):
     """Convert lanes to the element type of `like`, an array or a NumPy scalar type."""
     source, target = value.element, like.dtype
+    result = Lanes(target, value.count)
 
     def codegen(context, builder, sig, args):
-        vector = _vector(target)
+        vector = vector_of(result)
         if source == target:
             return args[0]
         if isinstance(source, types.Float):
@@ -246,17 +272,15 @@ def cast(typingctx, value, like):
             return builder.trunc(args[0], vector)
         return (builder.sext if source.signed else builder.zext)(args[0], vector)
 
-    return Lanes(target)(value, like), codegen
+    return result(value, like), codegen
 
 
 @intrinsic
 def reinterpret(typingctx, value, like):
     """The same bits read as another type of the same size, that of `like`, an array or a NumPy scalar type."""
 
-    def codegen(context, builder, sig, args):
-        return builder.bitcast(args[0], _vector(like.dtype))
-
-    return Lanes(like.dtype)(value, like), codegen
+    result = Lanes(like.dtype, value.count)
+    return result(value, like), lambda context, builder, sig, args: builder.bitcast(args[0], vector_of(result))
 
 
 @intrinsic
@@ -271,10 +295,13 @@ def minimum(typingctx, a, b):
 
 @intrinsic
 def absolute(typingctx, a):
-    """The magnitude of each (floating) lane."""
+    """The magnitude of each lane."""
 
     def codegen(context, builder, sig, args):
         vector = args[0].type
+        if not _is_float(a):
+            negated = builder.sub(ir.Constant(vector, None), args[0])
+            return builder.select(_compare(builder, a, "<", *args, negated), negated, args[0])
         fabs = get_or_insert_function(
             builder.module, ir.FunctionType(vector, [vector]), f"llvm.fabs.v{LANES}f{a.element.bitwidth}"
         )
@@ -286,7 +313,7 @@ def absolute(typingctx, a):
 @intrinsic
 def where(typingctx, mask, a, b):
     """`a` where the mask holds, else `b`."""
-    return a(MASK, a, a), lambda context, builder, sig, args: builder.select(*args)
+    return a(Lanes(types.boolean, a.count), a, a), lambda context, builder, sig, args: builder.select(*args)
 
 
 @intrinsic
@@ -294,9 +321,9 @@ def bits(typingctx, mask):
     """The mask as an integer, lane k in bit k."""
 
     def codegen(context, builder, sig, args):
-        return builder.zext(builder.bitcast(args[0], ir.IntType(LANES)), ir.IntType(64))
+        return builder.zext(builder.bitcast(args[0], ir.IntType(mask.count)), ir.IntType(64))
 
-    return types.int64(MASK), codegen
+    return types.int64(mask), codegen
 
 
 @intrinsic
@@ -314,7 +341,7 @@ def mask_of(typingctx, number):
     """The mask whose lane k is bit k of an integer."""
 
     def codegen(context, builder, sig, args):
-        return builder.bitcast(builder.trunc(args[0], ir.IntType(LANES)), _vector(types.boolean))
+        return builder.bitcast(builder.trunc(args[0], ir.IntType(LANES)), vector_of(MASK))
 
     return MASK(types.int64), codegen
 
@@ -331,22 +358,29 @@ def lane(typingctx, value, k):
 
 @intrinsic
 def sum_of(typingctx, value):
-    """The sum of the (floating) lanes, always in the same order: ((0+4)+(2+6)) + ((1+5)+(3+7))."""
+    """The sum of the lanes, always in the same order: of eight ((0+4)+(2+6)) + ((1+5)+(3+7))."""
 
     def codegen(context, builder, sig, args):
         (vector,) = args
-        for half in (4, 2, 1):
-            order = [(k + half) % LANES for k in range(LANES)]
-            vector = builder.fadd(
-                vector, builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(_I32, LANES), order))
-            )
+        half = value.count // 2
+        while half:
+            turned = builder.shuffle_vector(vector, vector, order_of([(k + half) % value.count for k in range(value.count)]))
+            vector = (builder.fadd if _is_float(value) else builder.add)(vector, turned)
+            half //= 2
         return builder.extract_element(vector, ir.Constant(_I32, 0))
 
     return value.element(value), codegen
 
 
 @intrinsic
+def width(typingctx, array):
+    """How many lanes hold values of an array's type."""
+    count = lanes_of(array.dtype).count
+    return types.intp(array), lambda context, builder, sig, args: ir.Constant(ir.IntType(64), count)
+
+
+@intrinsic
 def lane_numbers(typingctx):
     """0 1 2 3 4 5 6 7, as int32 lanes."""
-    lanes = Lanes(types.int32)
-    return lanes(), lambda context, builder, sig, args: ir.Constant(_vector(types.int32), list(range(LANES)))
+    lanes = lanes_of(types.int32)
+    return lanes(), lambda context, builder, sig, args: order_of(range(LANES))

@@ -149,7 +149,7 @@ def _send(x, packed, lines, here, p, j, edge, own_first, kind, outgoing, scratch
     store(scratch.lows, p * LANES, low)
     weight = cast(weight_at(packed, here, 0, p), h)
     labels = label_count(kind, lines.labels)
-    message(kind, weight, edges_at(lines, here, 0, edge), own_first, low, h, p * labels * LANES, outgoing, labels)
+    message(kind, weight, edges_at(lines, here, 0, edge), own_first, low, h, p * labels * LANES, outgoing, 0, labels)
 
 
 @inlined

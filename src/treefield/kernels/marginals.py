@@ -36,13 +36,13 @@ def _outward(packed, lines, here, p, edge, own_first, kind, scratch):
     weight = cast(weight_at(packed, here, 0, p), h)
     edges = edges_at(lines, here, 0, edge)
     infinity = full(h.dtype.type(np.inf))
-    message(kind, weight, edges, own_first, load(scratch.lows, p * LANES), h, row, rest, labels)
+    message(kind, weight, edges, own_first, load(scratch.lows, p * LANES), h, row, rest, 0, labels)
     low = infinity
     for s in range(labels):
         cost = load(h, toward + s * LANES) - load(rest, s * LANES)
         store(rest, s * LANES, cost)
         low = minimum(cost, low)
-    message(kind, weight, edges, not own_first, low, rest, 0, incoming, labels)
+    message(kind, weight, edges, not own_first, low, rest, 0, incoming, 0, labels)
     best, second = infinity, infinity
     for s in range(labels):
         cost = load(h, row + s * LANES) + load(incoming, s * LANES)

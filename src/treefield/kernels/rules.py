@@ -1,7 +1,7 @@
 """The message rules: what each pairwise kind does to eight sites at once.
 
 Numba picks the code by the type of the kind, one of `treefield.kernels.kinds`. Every kind answers four questions, for
-edges of `weight` w and a cost V, with costs in flat arrays laid out [label][lane]:
+edges of `weight` w and a cost V, with costs in flat arrays laid out [label][lane] (eight lanes, of int16 sixteen):
 
 - `plus`: add w V(s, x) to the cost of label s at a site whose neighbour is fixed at label x (Eq. 8 of the paper);
 - `message`: min over t of h[t] - low + w V(t, s), for every s (Eq. 5, less the constant `low` = min h);
@@ -33,6 +33,7 @@ from treefield.kernels.lanes import (
     bits,
     cast,
     full,
+    full_like,
     gather,
     lane,
     lane_numbers,
@@ -40,15 +41,18 @@ from treefield.kernels.lanes import (
     minimum,
     store,
     where,
+    width,
 )
+
+LARGEST_ROOT = 181  # whose square int16 can hold
 
 
 def label_count(kind, labels):
     """The number of labels, as a constant where the kind fixes it."""
 
 
-def message(kind, weight, edge, own_first, low, h, base, out, labels):
-    """out[s] = min_t h[t] - low + weight * V(t, s)."""
+def message(kind, weight, edge, own_first, low, h, base, out, at, labels):
+    """out[s] = min_t h[t] - low + weight * V(t, s), from index `at` of `out` on."""
 
 
 def back(kind, weight, edge, own_first, low, h, base, x, labels):
@@ -99,7 +103,7 @@ def _plus_overload(kind, cost, weight, s, own_first, prepared, labels):
 
         def potts(kind, cost, weight, s, own_first, prepared, labels):
             # only the neighbour's own label is cheaper than the others
-            return where(prepared == full(np.int32(s)), cost - weight, cost)
+            return where(prepared == full_like(prepared, s), cost - weight, cost)
 
         return potts
     if is_kind(kind, LinearRule, LinearWindowRule):
@@ -116,12 +120,16 @@ def _plus_overload(kind, cost, weight, s, own_first, prepared, labels):
             d = full(kind.truncated.values[s]) - prepared
             return cost + weight * minimum(d * d, full(kind.truncated.cutoff[0]))
 
-        return quadratic
+        def small(kind, cost, weight, s, own_first, prepared, labels):
+            d = minimum(absolute(full(kind.truncated.values[s]) - prepared), full(np.int16(LARGEST_ROOT)))
+            return cost + weight * minimum(d * d, full(kind.truncated.cutoff[0]))
+
+        return small if cost.element == types.int16 else quadratic
     if is_kind(kind, BinaryRule):
 
         def binary(kind, cost, weight, s, own_first, prepared, labels):
             own = 2 if own_first else 1
-            zero = prepared == full(np.int32(0))
+            zero = prepared == full_like(prepared, 0)
             return cost + weight * where(zero, full(kind.table[s * own]), full(kind.table[s * own + 3 - own]))
 
         return binary
@@ -130,7 +138,7 @@ def _plus_overload(kind, cost, weight, s, own_first, prepared, labels):
         def table(kind, cost, weight, s, own_first, prepared, labels):
             own = labels if own_first else 1
             other = 1 if own_first else labels
-            return cost + weight * gather(kind.table, s * own, prepared * full(np.int32(other)))
+            return cost + weight * gather(kind.table, s * own, prepared * full_like(prepared, other))
 
         return table
 
@@ -187,56 +195,60 @@ def _cheapest(kind, weight, edge, own_first, h, base, x, labels):
 
 
 @overload_inlined(message)
-def _message_overload(kind, weight, edge, own_first, low, h, base, out, labels):
+def _message_overload(kind, weight, edge, own_first, low, h, base, out, at, labels):
     if is_kind(kind, PottsRule):
 
-        def potts(kind, weight, edge, own_first, low, h, base, out, labels):
+        def potts(kind, weight, edge, own_first, low, h, base, out, at, labels):
+            step = width(h)
             for s in range(labels):
-                store(out, s * LANES, minimum(load(h, base + s * LANES) - low, weight))
+                store(out, at + s * step, minimum(load(h, base + s * step) - low, weight))
 
         return potts
     if is_kind(kind, SignedPottsRule):
 
-        def signed(kind, weight, edge, own_first, low, h, base, out, labels):
+        def signed(kind, weight, edge, own_first, low, h, base, out, at, labels):
+            step = width(h)
             # the least cost of another label is `low`, or the second least where this label is the only one at `low`
             second = full(h.dtype.type(np.inf))
             seen = full(h.dtype.type(np.inf))
             for s in range(labels):
-                cost = load(h, base + s * LANES) - low
+                cost = load(h, base + s * step) - low
                 second = minimum(second, where(seen < cost, cost, seen))
                 seen = minimum(seen, cost)
             for s in range(labels):
-                cost = load(h, base + s * LANES) - low
+                cost = load(h, base + s * step) - low
                 other = where(cost == seen, second, seen)
-                store(out, s * LANES, minimum(cost, other + weight))
+                store(out, at + s * step, minimum(cost, other + weight))
 
         return signed
     if is_kind(kind, LinearRule):
 
-        def linear(kind, weight, edge, own_first, low, h, base, out, labels):
+        def linear(kind, weight, edge, own_first, low, h, base, out, at, labels):
+            step = width(h)
             values, even = kind.truncated.values, kind.truncated.spacing[0]
             cap = weight * full(kind.truncated.cutoff[0])
             rise = weight * full(even)
             value = minimum(load(h, base) - low, cap)
-            store(out, 0, value)
+            store(out, at, value)
             for s in range(1, labels):
                 if even == 0:
                     rise = weight * full(values[s] - values[s - 1])
-                value = minimum(minimum(load(h, base + s * LANES) - low, cap), value + rise)
-                store(out, s * LANES, value)
+                value = minimum(minimum(load(h, base + s * step) - low, cap), value + rise)
+                store(out, at + s * step, value)
             for s in range(labels - 2, -1, -1):
                 if even == 0:
                     rise = weight * full(values[s + 1] - values[s])
-                value = minimum(load(out, s * LANES), value + rise)
-                store(out, s * LANES, value)
+                value = minimum(load(out, at + s * step), value + rise)
+                store(out, at + s * step, value)
 
         return linear
     if is_kind(kind, LinearWindowRule, WindowRule):
 
-        def window(kind, weight, edge, own_first, low, h, base, out, labels):
+        def window(kind, weight, edge, own_first, low, h, base, out, at, labels):
+            step = width(h)
             cap = weight * full(kind.truncated.cutoff[0])
             for s in range(labels):
-                store(out, s * LANES, minimum(load(h, base + s * LANES) - low, cap))
+                store(out, at + s * step, minimum(load(h, base + s * step) - low, cap))
             reach = len(kind.costs)
             for d in range(1, reach, 2):  # two distances at a time: four candidates for each load and store of `out`
                 near = weight * full(kind.costs[d]) - low
@@ -245,79 +257,82 @@ def _message_overload(kind, weight, edge, own_first, low, h, base, out, labels):
                     far = weight * full(kind.costs[d + 1]) - low
                 e = d + 1 if d + 1 < reach else d
                 for s in range(labels):
-                    value = load(out, s * LANES)
-                    i = base + s * LANES
+                    value = load(out, at + s * step)
+                    i = base + s * step
                     if e <= s < labels - e:
-                        value = minimum(load(h, i - d * LANES) + near, value)
-                        value = minimum(load(h, i + d * LANES) + near, value)
-                        value = minimum(load(h, i - e * LANES) + far, value)
-                        value = minimum(load(h, i + e * LANES) + far, value)
+                        value = minimum(load(h, i - d * step) + near, value)
+                        value = minimum(load(h, i + d * step) + near, value)
+                        value = minimum(load(h, i - e * step) + far, value)
+                        value = minimum(load(h, i + e * step) + far, value)
                     else:
                         if s >= d:
-                            value = minimum(load(h, i - d * LANES) + near, value)
+                            value = minimum(load(h, i - d * step) + near, value)
                         if s >= e:
-                            value = minimum(load(h, i - e * LANES) + far, value)
+                            value = minimum(load(h, i - e * step) + far, value)
                         if s < labels - d:
-                            value = minimum(load(h, i + d * LANES) + near, value)
+                            value = minimum(load(h, i + d * step) + near, value)
                         if s < labels - e:
-                            value = minimum(load(h, i + e * LANES) + far, value)
-                    store(out, s * LANES, value)
+                            value = minimum(load(h, i + e * step) + far, value)
+                    store(out, at + s * step, value)
 
         return window
     if is_kind(kind, EnvelopeRule):
 
-        def envelope(kind, weight, edge, own_first, low, h, base, out, labels):
+        def envelope(kind, weight, edge, own_first, low, h, base, out, at, labels):
             for k in range(LANES):
-                _lower_envelope(kind, lane(weight, k), lane(low, k), h, base + k, out, k)
+                _lower_envelope(kind, lane(weight, k), lane(low, k), h, base + k, out, at + k)
 
         return envelope
     if is_kind(kind, BinaryRule):
 
-        def binary(kind, weight, edge, own_first, low, h, base, out, labels):
+        def binary(kind, weight, edge, own_first, low, h, base, out, at, labels):
+            step = width(h)
             table = kind.table
             zero = load(h, base) - low
-            one = load(h, base + LANES) - low
+            one = load(h, base + step) - low
             cross = 1 if own_first else 2
-            store(out, 0, minimum(zero + weight * full(table[0]), one + weight * full(table[3 - cross])))
-            store(out, LANES, minimum(zero + weight * full(table[cross]), one + weight * full(table[3])))
+            store(out, at, minimum(zero + weight * full(table[0]), one + weight * full(table[3 - cross])))
+            store(out, at + step, minimum(zero + weight * full(table[cross]), one + weight * full(table[3])))
 
         return binary
     if is_kind(kind, TableRule):
 
-        def table(kind, weight, edge, own_first, low, h, base, out, labels):
+        def table(kind, weight, edge, own_first, low, h, base, out, at, labels):
+            step = width(h)
             own = labels if own_first else 1
             other = 1 if own_first else labels
             for s in range(labels):
                 value = load(h, base) - low + weight * full(kind.table[s * other])
                 for t in range(1, labels):
                     value = minimum(
-                        load(h, base + t * LANES) - low + weight * full(kind.table[t * own + s * other]), value
+                        load(h, base + t * step) - low + weight * full(kind.table[t * own + s * other]), value
                     )
-                store(out, s * LANES, value)
+                store(out, at + s * step, value)
 
         return table
 
-    def edge_tables(kind, weight, edge, own_first, low, h, base, out, labels):
+    def edge_tables(kind, weight, edge, own_first, low, h, base, out, at, labels):
+        step = width(h)
         for s in range(labels):
             prepared = edge * full(labels * labels) + full(s * (1 if own_first else labels))
             value = plus(kind, load(h, base) - low, weight, 0, own_first, prepared, labels)
             for t in range(1, labels):
-                cost = load(h, base + t * LANES) - low
+                cost = load(h, base + t * step) - low
                 value = minimum(plus(kind, cost, weight, t, own_first, prepared, labels), value)
-            store(out, s * LANES, value)
+            store(out, at + s * step, value)
 
     return edge_tables
 
 
 @inlined
-def _lower_envelope(kind, weight, low, h, base, out, k):
+def _lower_envelope(kind, weight, low, h, base, out, at):
     """Felzenszwalb & Huttenlocher's lower envelope of the parabolas h[t] + weight (v - v_t)^2, for one lane. Meeting
     points in float64."""
     values, cutoff, hull, starts = kind.truncated.values, kind.truncated.cutoff[0], kind.hull, kind.starts
     labels = len(values)
     if weight <= 0:
         for s in range(labels):
-            out[s * LANES + k] = 0
+            out[at + s * LANES] = 0
         return
     count = 0
     hull[0] = 0
@@ -345,7 +360,7 @@ def _lower_envelope(kind, weight, low, h, base, out, k):
         while starts[r + 1] < values[s]:
             r += 1
         d = values[s] - values[hull[r]]
-        out[s * LANES + k] = min(h[base + hull[r] * LANES] - low + weight * (d * d), weight * cutoff)
+        out[at + s * LANES] = min(h[base + hull[r] * LANES] - low + weight * (d * d), weight * cutoff)
 
 
 @overload_inlined(pair)

@@ -120,6 +120,13 @@ class GridMRF:
 
         return Beliefs(self)
 
+    def dual(self, arithmetic: str = "auto") -> Any:
+        """Tree-reweighted messages: an object whose `iterate(x)` tightens a lower bound on the energy, returns it, and
+        writes the labelling that the messages suggest to `x`."""
+        from treefield.trees.strips import Dual
+
+        return Dual(self, arithmetic)
+
     def checkerboard(self) -> Any:
         """The sites of one colour after the other: an object whose `sample(x, temperature, rng)` draws each site's
         label given its neighbours, in place, and returns the energy change."""

@@ -71,17 +71,14 @@ def loopy_bp(
     damping = real_scalar(damping, "damping")
     if not 0 <= damping < 1:
         raise ValueError(f"damping must be at least 0 and below 1, got {damping:g}")
-    tol = real_scalar(tol, "tol")
-    if tol < 0:
-        raise ValueError(f"tol must be at least 0, got {tol:g}")
-    limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, default=_MAXITER)
+    limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, tol=tol, default=_MAXITER)
     run, rng = begin("loopy_bp", mrf, x0, rng, limits)
     with run:
         run.keep_best()
         beliefs = mrf.beliefs()
         update = beliefs.update_all if schedule == "parallel" else beliefs.update_in_turn
         decode = beliefs.decode if decoding == "independent" else beliefs.decode_in_turn
-        settled = tol * mrf.scale * (1 - damping)
+        settled = limits["tol"] * mrf.scale * (1 - damping)
         while run.goes_on():
             change = update(damping)
             decode(run.x)

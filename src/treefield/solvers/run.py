@@ -51,15 +51,17 @@ class Run:
         time_limit: float | None = None,
         callback: Callable[[MAPResult], Any] | None = None,
         patience: int | None = None,
+        tol: float | None = None,
         progress: bool | Bar = False,
         interrupts: Interrupts | None = None,
     ) -> None:
         self.mrf, self.x, self.method = mrf, x, method
         self.energy = _energy(mrf, x)
         self.nit = 0
+        self.bound = math.nan  # no energy is lower
         self.figures: dict[str, float] = {}  # what the progress bar shows beside the energies
         self._timer, self._maxiter, self._time_limit, self._callback = timer, maxiter, time_limit, callback
-        self._patience = patience
+        self._patience, self._tol = patience, tol
         # a bar and interrupts that are given belong to several runs: whoever made them looks after them
         self._bar = progress if isinstance(progress, Bar) else None
         self._own_bar = progress is True
@@ -106,6 +108,9 @@ class Run:
             self.stop(MAXITER, f"maxiter = {self._maxiter} iterations made")
         elif self._out_of_time():
             self.stop(TIME_LIMIT, f"time_limit = {self._time_limit:g} s reached")
+        elif self._tol is not None and self.gap <= self._tol:
+            proved = "proved optimal" if self.gap <= 0 else f"gap {self.gap:.2g} within tol = {self._tol:g}"
+            self.stop(CONVERGED, f"converged: {proved}")
         elif self._patience is not None and self.nit - self._last_gain >= self._patience:
             self.stop(CONVERGED, f"no new best in patience = {self._patience} iterations")
         return not self._message
@@ -127,6 +132,11 @@ class Run:
             return self.nit / max(1, self._maxiter)
         return 0.0 if self._time_limit is None else min(1.0, self._timer.seconds() / max(self._time_limit, 1e-9))
 
+    @property
+    def gap(self) -> float:
+        """How far the best energy can be from the least, as a share of itself; nan without a bound."""
+        return relative_gap(self.best, self.bound)
+
     def record(self, change: float | None, *, iterations: int = 1) -> bool:
         """Note that an iteration (or the first local search: none) has changed the energy by `change` (None: by
         whatever), and call the callback; whether the energy fell.
@@ -145,6 +155,8 @@ class Run:
         self._note_best()
         self._add_row()
         if self._bar is not None:
+            if not math.isnan(self.bound):
+                self.figures |= {"bound": self.bound, "gap": self.gap}
             self._bar.step(iterations, self.energy, self.best, **self.figures)
         if self._callback is not None:
             try:
@@ -156,7 +168,7 @@ class Run:
     def _add_row(self) -> None:
         if self._rows == len(self._trace):
             self._trace = np.concatenate([self._trace, np.zeros_like(self._trace)])
-        self._trace[self._rows] = self.nit, self._timer.seconds(), self.energy, self.best, math.nan
+        self._trace[self._rows] = self.nit, self._timer.seconds(), self.energy, self.best, self.bound
         self._rows += 1
 
     @property
@@ -189,17 +201,17 @@ class Run:
     def _interrupt(self, how: str) -> None:
         self.stop(INTERRUPTED, f"{how}; the labelling is the best so far")
 
-    def result(self, lower_bound: float = math.nan, *, copy: bool = False) -> MAPResult:
+    def result(self, *, copy: bool = False) -> MAPResult:
         """The result so far."""
         labelling = self.x if self._best is None else self._best
         fun = _energy(self.mrf, labelling)
+        lower_bound = min(self.bound, fun)  # rounding must not put the sum of float64s below what is proved
         status, message = self._status, self._message or "running"
         if math.isinf(fun):
             forbidden = self.mrf.energy_parts(labelling)[1]
             message += f"; the labelling has infinite energy: it holds {forbidden} forbidden costs"
             status = status if status == INTERRUPTED else FORBIDDEN
         trace = self._true_trace(fun)
-        trace["bound"] = lower_bound
         return MAPResult(
             x=labelling.copy() if copy else labelling,
             fun=fun,
@@ -219,6 +231,8 @@ class Run:
         for name in ("energy", "best"):
             trace[name] = np.maximum(trace[name], fun)
         trace["best"][-1] = fun
+        trace["bound"][-1] = self.bound
+        trace["bound"] = np.minimum(trace["bound"], fun)
         if self._best is None:
             trace["energy"][-1] = fun
         return trace
@@ -288,7 +302,14 @@ def descend(run: Run, prepare: Callable[[], Any], rng: np.random.Generator, what
 
 
 def checked_limits(
-    maxiter: Any, time_limit: Any, callback: Any, patience: Any = None, *, progress: Any, default: int | None = None
+    maxiter: Any,
+    time_limit: Any,
+    callback: Any,
+    patience: Any = None,
+    *,
+    progress: Any,
+    tol: Any = None,
+    default: int | None = None,
 ) -> dict[str, Any]:
     """The keywords all solvers take, or an error that says what is wrong with them. `default` is the number of
     iterations where nothing limits them."""
@@ -301,9 +322,13 @@ def checked_limits(
         if time_limit < 0:
             raise ValueError(f"time_limit must be at least 0 seconds, got {time_limit}")
         time_limit = None if math.isinf(time_limit) else time_limit
+    if tol is not None:
+        tol = real_scalar(tol, "tol")
+        if tol < 0:
+            raise ValueError(f"tol must be at least 0, got {tol:g}")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function of one MAPResult, got {callback!r}")
     if maxiter is None and time_limit is None and patience is None:
         maxiter = default
-    limits = {"maxiter": maxiter, "time_limit": time_limit, "callback": callback, "patience": patience}
+    limits = {"maxiter": maxiter, "time_limit": time_limit, "callback": callback, "patience": patience, "tol": tol}
     return limits | {"progress": bool(progress)}

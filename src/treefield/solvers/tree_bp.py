@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -48,5 +47,5 @@ def tree_bp(mrf: Any) -> MAPResult:
     forest.sweep(x, check=False)
     run = Run("tree_bp", mrf, x, timer)
     run.stop(CONVERGED, "exact: the model is a tree")
-    fun = run.energy
-    return run.result(lower_bound=fun if math.isfinite(fun) else math.inf)
+    run.bound = run.energy
+    return run.result()

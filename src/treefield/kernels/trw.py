@@ -1,0 +1,347 @@
+"""Sequential tree-reweighted message passing (TRW-S) on a grid, as a wavefront.
+
+The sites of a plane (the last two axes) are taken in raster order, but a site needs only those before it: the rows of a
+*strip*, one to a lane, advance together, lane k one column behind lane k - 1. A step is one column of each row.
+
+An edge has one message: to its second site after a forward pass, to its first after a backward pass, and the new one
+overwrites the old one. It is stored at its first site; those between two strips have an array of their own.
+
+What is added up in a backward pass is a lower bound. At site i let T_i be its unary and all messages to it, less its
+minimum m_i; let h_e = share of T_i - the old message, for each edge e to a site before it, with shares that add up to
+T_i or less; and let the new message be at most h_e(x_i) - low_e + V_e for every x_i. Then, added up over all edges and
+sites, the messages cancel and sum(m) + sum(low) <= E(x) for every labelling x, whatever the old messages were. It
+holds as long as nothing is rounded up: in float32 and int16 all numbers are integers and shares are rounded down.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from treefield.kernels.jit import inlined, kernel, overload_inlined
+from treefield.kernels.kinds import EdgeTablesRule
+from treefield.kernels.lanes import (
+    LANES,
+    cast,
+    full,
+    full_like,
+    lane_numbers,
+    load,
+    minimum,
+    prefetch,
+    store,
+    sum_of,
+    where,
+    width,
+)
+from treefield.kernels.rules import is_kind, label_count, message, plus, prepare
+from treefield.kernels.shifts import first_lane, last_lane, share, shifted_down, shifted_up, widened, with_last
+
+AHEAD = 1024  # values: fetched so early, the costs of a backward pass are there when needed
+FLUSH = 4096  # steps whose bound an int32 can hold
+
+
+class Strips(NamedTuple):
+    """A grid laid out in strips, and its messages. Flat arrays; a plane has `rows`, in so many `strips`:
+
+    unary, right, down, depth [strip][step][label][lane]  costs, and the messages on the edges to the next site along
+                              the last axis, the one before and (3-D; else None) the first; before `depth` there is a
+                              plane of zeros
+    borders  [border][column][label]  the messages on edges between strips; borders are one more than strips
+    weights  [axis][strip][step][lane]  of the same edges, 0 where there are none; then those of the edge up from each
+                              site, and of that to the plane before
+    shares   [strip][step][lane]  the part of a site's cost that each edge takes along
+    x        [strip][step][lane]  the labels decoded, and x_borders [border][column] those of a strip's last row
+    edge_offsets, edge_strides: as in `Grid`, for tables per edge
+
+    Step t holds column t - 1 - k of row k; columns of borders are padded by the lanes and one more.
+    """
+
+    unary: np.ndarray
+    right: np.ndarray
+    down: np.ndarray
+    depth: np.ndarray
+    borders: np.ndarray
+    weights: np.ndarray
+    shares: np.ndarray
+    x: np.ndarray
+    x_borders: np.ndarray
+    edge_offsets: np.ndarray
+    edge_strides: np.ndarray
+    edges: int
+    strips: int
+    planes: int
+    rows: int
+    steps: int
+    columns: int
+    labels: int
+
+
+class StripScratch(NamedTuple):
+    """Work space [label][lane]: costs without one neighbour, for each direction, and a message."""
+
+    across: np.ndarray
+    along: np.ndarray
+    deep: np.ndarray
+    out: np.ndarray
+
+
+def _edges(kind, strips, axis, strip, t, before):
+    """The numbers of the lanes' edges along an axis (0 the last, 1 the one before, 2 the first) from a step's sites on,
+    or of the edges `before` them."""
+
+
+@overload_inlined(_edges)
+def _edges_overload(kind, strips, axis, strip, t, before):
+    if not is_kind(kind, EdgeTablesRule):
+        return lambda kind, strips, axis, strip, t, before: 0
+
+    def numbers(kind, strips, axis, strip, t, before):
+        dimensions = len(strips.edge_offsets)
+        a = dimensions - 1 - axis
+        of = strips.edge_strides
+        row, column = of[a * dimensions + dimensions - 2], of[a * dimensions + dimensions - 1]
+        first = strips.edge_offsets[a] + strip % strips.strips * LANES * row + (t - 1) * column
+        if dimensions == 3:
+            first += strip // strips.strips * of[a * dimensions]
+        if before:
+            first -= of[a * dimensions + a]
+        number = full(first) + cast(lane_numbers(), np.int64) * full(row - column)
+        return minimum(where(number < full(0), full(0), number), full(strips.edges - 1))
+
+    return numbers
+
+
+@inlined
+def _places(strips, strip, t):
+    """Where a step begins: its sites; its labels above (in the border of lane 0) and below (in that of the last)."""
+    n = width(strips.unary)
+    above = (strip + strip // strips.strips) * strips.columns + t + n
+    return (strip * strips.steps + t) * n, above, above + strips.columns + 1 - n
+
+
+@inlined
+def _weights(strips, number, c):
+    """One of the five weights of a step's sites."""
+    sites = strips.planes * strips.strips * strips.steps * width(strips.unary)
+    return load(strips.weights, number * sites + c)
+
+
+@inlined
+def _forward(strips, kind, strip, t, scratch):
+    """Decode a step's sites, and send their messages to the sites after them."""
+    labels = label_count(kind, strips.labels)
+    right, down, depth, borders, x = strips.right, strips.down, strips.depth, strips.borders, strips.x
+    n = width(strips.unary)
+    c, above, below = _places(strips, strip, t)
+    o, r, plane = c * labels, (c - n) * labels, strips.strips * strips.steps * n
+    deep = strips.planes > 1
+    part = load(strips.shares, c)
+    left_weight, up_weight = _weights(strips, 0, c - n), _weights(strips, 3, c)
+    left = prepare(kind, _edges(kind, strips, 0, strip, t, True), False, load(x, c - n), labels)
+    up = shifted_up(load(x, c - n), strips.x_borders[above])
+    up = prepare(kind, _edges(kind, strips, 1, strip, t, True), False, up, labels)
+    front, front_weight = left, left_weight
+    if deep:
+        front_weight = _weights(strips, 4, c)
+        front = prepare(kind, _edges(kind, strips, 2, strip, t, True), False, load(x, max(c - plane, 0)), labels)
+    best = full_like(part, 0)
+    low_along, low_across, low_deep = best, best, best
+    label = full_like(load(x, c), 0)
+    for s in range(labels):
+        i, j = o + s * n, r + s * n
+        after, under = load(right, i), with_last(load(down, i), borders[below * labels + s])
+        cost = load(strips.unary, i) + (after + under)
+        back = full_like(part, 0)
+        if deep:
+            back = load(depth, plane * labels + i)
+            cost += back
+        known = plus(kind, cost, left_weight, s, False, left, labels)
+        known = plus(kind, known, up_weight, s, False, up, labels)
+        cost += load(right, j) + shifted_up(load(down, j), borders[above * labels + s])
+        if deep:
+            known = plus(kind, known, front_weight, s, False, front, labels)
+            cost += load(depth, i)
+        cost = share(cost, part)
+        along, across = cost - after, cost - under
+        store(scratch.along, s * n, along)
+        store(scratch.across, s * n, across)
+        if deep:
+            store(scratch.deep, s * n, cost - back)
+            low_deep = cost - back if s == 0 else minimum(cost - back, low_deep)
+        first = s == 0
+        label = label if first else where(known < best, full_like(label, s), label)
+        best = known if first else minimum(known, best)
+        low_along = along if first else minimum(along, low_along)
+        low_across = across if first else minimum(across, low_across)
+    store(x, c, label)
+    strips.x_borders[below] = last_lane(label)
+    edge = _edges(kind, strips, 0, strip, t, False)
+    message(kind, _weights(strips, 0, c), edge, True, low_along, scratch.along, 0, right, o, labels)
+    edge = _edges(kind, strips, 1, strip, t, False)
+    message(kind, _weights(strips, 1, c), edge, True, low_across, scratch.across, 0, down, o, labels)
+    for s in range(labels):
+        borders[below * labels + s] = down[o + s * n + n - 1]
+    if deep:
+        edge = _edges(kind, strips, 2, strip, t, False)
+        message(kind, _weights(strips, 2, c), edge, True, low_deep, scratch.deep, 0, depth, plane * labels + o, labels)
+
+
+@inlined
+def _backward(strips, kind, strip, t, scratch):
+    """Send the messages of a step's sites to the sites before them; returns what that adds to the bound, by lanes."""
+    labels = label_count(kind, strips.labels)
+    right, down, depth, borders = strips.right, strips.down, strips.depth, strips.borders
+    n = width(strips.unary)
+    c, above, below = _places(strips, strip, t)
+    o, r, plane = c * labels, (c - n) * labels, strips.strips * strips.steps * n
+    deep = strips.planes > 1
+    part = load(strips.shares, c)
+    low = full_like(part, 0)
+    for s in range(labels):
+        i, j = o + s * n, r + s * n
+        prefetch(strips.unary, i - AHEAD)
+        prefetch(right, j - AHEAD)
+        prefetch(down, j - AHEAD)
+        before, over = load(right, j), shifted_up(load(down, j), borders[above * labels + s])
+        cost = load(strips.unary, i) + load(right, i) + with_last(load(down, i), borders[below * labels + s])
+        cost += before + over
+        if deep:
+            cost += load(depth, i) + load(depth, plane * labels + i)
+        low = cost if s == 0 else minimum(cost, low)
+        store(scratch.along, s * n, cost)
+        store(scratch.across, s * n, over)
+    low_along, low_across, low_deep = full_like(part, 0), full_like(part, 0), full_like(part, 0)
+    for s in range(labels):
+        cost = share(load(scratch.along, s * n) - low, part)
+        along, across = cost - load(right, r + s * n), cost - load(scratch.across, s * n)
+        store(scratch.along, s * n, along)
+        store(scratch.across, s * n, across)
+        if deep:
+            back = cost - load(depth, o + s * n)
+            store(scratch.deep, s * n, back)
+            low_deep = back if s == 0 else minimum(back, low_deep)
+        low_along = along if s == 0 else minimum(along, low_along)
+        low_across = across if s == 0 else minimum(across, low_across)
+    edge = _edges(kind, strips, 0, strip, t, True)
+    message(kind, _weights(strips, 0, c - n), edge, False, low_along, scratch.along, 0, right, r, labels)
+    edge = _edges(kind, strips, 1, strip, t, True)
+    message(kind, _weights(strips, 3, c), edge, False, low_across, scratch.across, 0, scratch.out, 0, labels)
+    for s in range(labels):
+        value = load(scratch.out, s * n)
+        store(down, r + s * n, shifted_down(value))
+        borders[above * labels + s] = first_lane(value)
+    if deep:
+        edge = _edges(kind, strips, 2, strip, t, True)
+        message(kind, _weights(strips, 4, c), edge, False, low_deep, scratch.deep, 0, depth, o, labels)
+    return widened(low) + widened(low_along) + widened(low_across) + widened(low_deep)
+
+
+@inlined
+def _place(strips, row, column, n):
+    """Where a site is in the strips, given the number of its row in the whole grid."""
+    plane, row = row // strips.rows, row % strips.rows
+    strip = plane * strips.strips + row // n
+    return (strip * strips.steps + column + row % n + 1) * n + row % n
+
+
+@kernel
+def to_strips(strips, values, out):
+    """Bring one value per site, in raster order, into the layout [strip][step][lane]."""
+    n = width(strips.unary)
+    wide = strips.steps - n
+    for row in range(strips.planes * strips.rows):
+        for column in range(wide):
+            out[_place(strips, row, column, n)] = values[row * wide + column]
+
+
+@kernel
+def from_strips(strips, x):
+    """Bring the labels decoded into raster order."""
+    n = width(strips.unary)
+    wide = strips.steps - n
+    for row in range(strips.planes * strips.rows):
+        for column in range(wide):
+            x[row * wide + column] = strips.x[_place(strips, row, column, n)]
+
+
+@kernel
+def pack_costs(strips, unary, reach, scale, whole):
+    """Bring the unary costs into the strips: of each label what it costs more than the site's best, at most the site's
+    `reach` (beyond, a label is never worth it), times `scale`, rounded down to a `whole` number. Returns the sum of the
+    best costs, and that of their magnitudes."""
+    labels = strips.labels
+    n = width(strips.unary)
+    wide = strips.steps - n
+    total, magnitude = 0.0, 0.0
+    for row in range(strips.planes * strips.rows):
+        for column in range(wide):
+            site = row * wide + column
+            best = np.inf
+            for s in range(labels):
+                best = min(best, np.float64(unary[site * labels + s]))
+            if best == np.inf:  # every label is forbidden
+                best = 0.0
+            total += best
+            magnitude += abs(best)
+            place = _place(strips, row, column, n)
+            at = place // n * n * labels + place % n
+            for s in range(labels):
+                cost = min(np.float64(unary[site * labels + s]) - best, reach[site]) * scale
+                strips.unary[at + s * n] = np.floor(cost) if whole else cost
+    return total, magnitude
+
+
+@inlined
+def _down(strips, row, column, n):
+    """Whether the message down from a site is in a border, and where its first label is."""
+    place = _place(strips, row, column, n)
+    if row % strips.rows % n < n - 1:
+        return False, place // n * n * strips.labels + place % n
+    plane, strip = row // strips.rows, row % strips.rows // n + 1
+    border = plane * (strips.strips + 1) + strip
+    return True, (border * strips.columns + column + n + 1) * strips.labels
+
+
+@kernel
+def convert(old, new, ratio):
+    """Bring the messages of some strips into others, times `ratio`, rounded down."""
+    labels = old.labels
+    n, m = width(old.unary), width(new.unary)
+    wide = old.steps - n
+    for row in range(old.planes * old.rows):
+        for column in range(wide):
+            source, target = _place(old, row, column, n), _place(new, row, column, m)
+            source, target = source // n * n * labels + source % n, target // m * m * labels + target % m
+            here = _down(old, row, column, n)
+            there = _down(new, row, column, m)
+            for s in range(labels):
+                new.right[target + s * m] = np.floor(old.right[source + s * n] * ratio)
+                value = old.borders[here[1] + s] if here[0] else old.down[here[1] + s * n]
+                value = np.floor(value * ratio)
+                if there[0]:
+                    new.borders[there[1] + s] = value
+                else:
+                    new.down[there[1] + s * m] = value
+                if old.planes > 1:
+                    plane, other = old.strips * old.steps * n * labels, new.strips * new.steps * m * labels
+                    new.depth[other + target + s * m] = np.floor(old.depth[plane + source + s * n] * ratio)
+
+
+@kernel
+def pass_forward(strips, kind, first, last, scratch):
+    """The strips from `first` to before `last`, forward. O(L) per site for most kinds."""
+    for strip in range(first, last):
+        for t in range(1, strips.steps):
+            _forward(strips, kind, strip, t, scratch)
+
+
+@kernel
+def pass_backward(strips, kind, first, last, scratch):
+    """The same strips, backward; returns what they add to the bound."""
+    bound = 0.0
+    for strip in range(last - 1, first - 1, -1):
+        for end in range(strips.steps, 1, -FLUSH):
+            total = widened(full_like(load(strips.shares, 0), 0))
+            for t in range(end - 1, max(end - FLUSH, 1) - 1, -1):
+                total += _backward(strips, kind, strip, t, scratch)
+            bound += np.float64(sum_of(total))
+    return bound

@@ -1,0 +1,306 @@
+"""The dual side of a grid: tree-reweighted messages in strips, and the lower bound they prove."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from treefield.kernels.kinds import EnvelopeRule, TableRule
+from treefield.models.pairwise import edge_shape
+from treefield.trees.schedules import LANES
+
+ARITHMETICS = ("int16", "float32", "float64")  # from the fastest to the most exact
+_LIMITS = {"int16": 2.0**15 - 1, "float32": 2.0**22}  # the greatest integers that sums may reach
+_LARGEST_INT16 = 181**2  # a square that int16 holds
+_STEPS = 64  # the least pairwise cost must be so many units of int16: a coarser grid loosens the bound
+_PARTS = 2**16  # int16 shares are given in units of one in so many
+_LOST = 1e-4  # the share of the pairwise costs that rounding down may take
+_FINEST = 8  # bits after the point of a pairwise cost, before its weight, that integers can hold
+_ROUNDINGS = 64  # in float64: at most so many roundings lead from one site's costs to what it adds to the bound
+
+
+class Dual:
+    """Messages that tighten a lower bound on the energy, all 0 at first.
+
+    In "int16" and "float32" all costs are integers: times a scale, rounded down, so that the bound is proved whatever
+    is rounded. "float64" takes any costs; there a margin for rounding is taken off. "auto" is the first of these that
+    can hold the costs. Memory: per site and label one number for the cost and one for each axis.
+    """
+
+    def __init__(self, mrf: Any, arithmetic: str = "auto") -> None:
+        self._mrf = mrf
+        possible = [name for name in ARITHMETICS if fixed_point(mrf, name)[1] == ""]
+        if arithmetic == "auto":
+            arithmetic = possible[0]
+        elif arithmetic not in possible:
+            raise ValueError(f"arithmetic={arithmetic!r} does not hold these costs: {fixed_point(mrf, arithmetic)[1]}")
+        self._finer = possible[possible.index(arithmetic) + 1 :]
+        self.bound = -math.inf
+        self._whole = _is_whole(mrf)
+        self._prepare(arithmetic)
+
+    def _prepare(self, arithmetic: str) -> None:
+        from treefield.kernels import trw
+        from treefield.kernels.jit import loading
+
+        self.arithmetic = arithmetic
+        self._scale, _ = fixed_point(self._mrf, arithmetic)
+        dtype = np.dtype(arithmetic)
+        self._rule = self._mrf.rule(dtype)
+        self._strips = _strips(self._mrf, dtype)
+        message = self._mrf.labels * lanes(dtype)
+        self._scratch = trw.StripScratch(*(_zeros(message, dtype) for _ in range(4)))
+        nothing = self._strips._replace(planes=0)
+        weights = _edge_weights(self._mrf)
+        reach = _reach(self._mrf, weights)
+        with loading():
+            trw.to_strips(nothing, nothing.shares[:0], nothing.shares)
+            trw.from_strips(nothing, np.zeros(1, np.int32))
+            trw.pack_costs(nothing, self._mrf.flat_unary, reach, 1.0, True)
+            trw.pass_forward(nothing, self._rule, 0, 0, self._scratch)
+            trw.pass_backward(nothing, self._rule, 0, 0, self._scratch)
+        self._place_weights(weights)
+        self._place_shares()
+        whole = arithmetic != "float64"
+        best, magnitude = trw.pack_costs(self._strips, self._mrf.flat_unary, reach, self._scale, whole)
+        base = 0.0 if self._mrf.has_edge_tables else float(self._mrf.pairwise.table(self._mrf.labels).min())
+        self._constant = best + base * sum(float(weight.sum()) for weight in weights)
+        magnitude += abs(base) * sum(float(np.abs(weight).sum()) for weight in weights)
+        self._margin = np.finfo(np.float64).eps * self._mrf.size * magnitude
+        if not whole:
+            self._margin += _ROUNDINGS * np.finfo(np.float64).eps * self._mrf.size * _magnitude(self._mrf, reach)
+
+    def _place_weights(self, weights: list[np.ndarray]) -> None:
+        """The weights of the edges after each site, along the last axis, the one before and the first; then of those
+        before it along the latter two."""
+        strips = self._strips
+        unit = _unit(_raised(self._mrf)) if self.arithmetic != "float64" else 0.0
+        places = strips.weights.reshape(5, -1)
+        for number, axis in enumerate(range(len(weights) - 1, -1, -1)):
+            scaled = weights[axis] * self._scale
+            if unit:
+                scaled = np.floor(scaled / unit) * unit
+            self._place(np.pad(scaled, [(0, a == axis) for a in range(scaled.ndim)]), places[number])
+            if number > 0:
+                self._place(np.pad(scaled, [(int(a == axis), 0) for a in range(scaled.ndim)]), places[2 + number])
+
+    def _place_shares(self) -> None:
+        after, before = np.zeros((2, *self._mrf.shape), np.int8)
+        for axis in range(after.ndim):
+            inner = [slice(None)] * after.ndim
+            inner[axis] = slice(None, -1)
+            after[tuple(inner)] += 1
+            inner[axis] = slice(1, None)
+            before[tuple(inner)] += 1
+        chains = np.maximum(np.maximum(after, before), 1)
+        if self.arithmetic == "int16":
+            parts = np.minimum(_PARTS // chains.astype(np.int64), _PARTS - 1).astype(np.uint16).view(np.int16)
+        else:
+            dtype = np.dtype(self.arithmetic).type
+            parts = np.array([0.0, *(np.nextafter(dtype(1) / dtype(n), dtype(0)) if n == 3 else 1 / n for n in (1, 2, 3))])
+            parts = parts[chains]
+        self._place(parts, self._strips.shares)
+
+    def _place(self, values: np.ndarray, out: np.ndarray) -> None:
+        from treefield.kernels.trw import to_strips
+
+        to_strips(self._strips, np.ascontiguousarray(values, out.dtype).reshape(-1), out)
+
+    def iterate(self, x: np.ndarray) -> float:
+        """One pass forward, whose decoding is written to the int32 labelling `x`, and one back; returns the bound,
+        which never falls."""
+        from treefield.kernels import trw
+
+        strips = self._strips
+        last = strips.planes * strips.strips
+        trw.pass_forward(strips, self._rule, 0, last, self._scratch)
+        trw.from_strips(strips, x.reshape(-1))
+        found = self._constant + trw.pass_backward(strips, self._rule, 0, last, self._scratch) / self._scale
+        found -= self._margin + np.finfo(np.float64).eps * abs(found)
+        if self._whole:
+            found = math.ceil(found)
+        self.bound = max(self.bound, found)
+        return self.bound
+
+    def refine(self) -> bool:
+        """Go on with the next more exact arithmetic, from the same messages; False if there is none."""
+        from treefield.kernels.trw import convert
+
+        if not self._finer:
+            return False
+        old, scale = self._strips, self._scale
+        self._prepare(self._finer.pop(0))
+        convert(old, self._strips, self._scale / scale)
+        return True
+
+
+def dual_bytes(mrf: Any, arithmetic: str = "auto") -> int:
+    """The memory that `Dual` needs, roughly."""
+    if arithmetic == "auto":
+        arithmetic = next(name for name in ARITHMETICS if not fixed_point(mrf, name)[1])
+    planes, _, columns = _planes(mrf.shape)
+    dtype = np.dtype(arithmetic)
+    strips, n = _strip_count(mrf.shape, dtype), lanes(dtype)
+    sites = planes * strips * (columns + n) * n
+    return sites * dtype.itemsize * ((1 + len(mrf.shape)) * mrf.labels + 8) + 16 * mrf.size
+
+
+def lanes(dtype: np.dtype) -> int:
+    """How many rows a strip has."""
+    return 2 * LANES if dtype == np.int16 else LANES
+
+
+def fixed_point(mrf: Any, arithmetic: str) -> tuple[float, str]:
+    """The factor that makes costs integers of an arithmetic, and "" or why it does not hold them."""
+    if arithmetic == "float64":
+        return 1.0, ""
+    if mrf.has_edge_tables:
+        return 0.0, "there is a table for every edge"
+    table = _raised(mrf)
+    weights = np.abs(_weights(mrf))
+    largest = float(weights.max(initial=0.0))
+    cap = largest * float(table.max())
+    if not math.isfinite(cap):
+        return 0.0, "some pairs are forbidden"
+    unit = _unit(table)
+    if unit == 0:
+        return 0.0, "its pairwise costs, without their weights, are no integers"
+    if cap == 0:
+        return 1.0, "" if arithmetic == "float32" else "there are no pairwise costs"
+    scale = _LIMITS[arithmetic] / (4 * len(mrf.shape) * cap)
+    if arithmetic == "float32":
+        scale = 2.0 ** math.floor(math.log2(scale))
+    else:
+        if unit > 1 or table.max() > _LARGEST_INT16 or mrf.labels > _LARGEST_INT16:
+            return 0.0, "its pairwise costs, without their weights, are no small integers"
+        if _weights(mrf).min(initial=0.0) < 0:
+            return 0.0, "some weights are negative"
+        rule = mrf.rule(np.dtype(np.int16))
+        if isinstance(rule, EnvelopeRule) or (isinstance(rule, TableRule) and mrf.labels**2 > _LIMITS["int16"]):
+            return 0.0, "its labels are too many, or unevenly spaced"
+        scale = math.floor(scale) if scale >= 1 else math.floor(largest * scale) / largest
+        if largest * scale * float(table[table > 0].min()) < _STEPS:
+            return 0.0, "its pairwise costs differ too much"
+    scaled = weights * scale
+    if (scaled - np.floor(scaled / unit) * unit).sum() > _LOST * scaled.sum():
+        return 0.0, "rounding would change the weights"
+    return float(scale), ""
+
+
+def _raised(mrf: Any) -> np.ndarray:
+    """The table of the pairwise cost, its least entry made 0."""
+    table = mrf.pairwise.table(mrf.labels)
+    return table - table.min()
+
+
+def _unit(table: np.ndarray) -> float:
+    """The least power of two, from 1 on, that makes a table integers; 0 if none does."""
+    for bits in range(_FINEST + 1):
+        if np.all(np.mod(table * 2.0**bits, 1.0) == 0):
+            return 2.0**bits
+    return 0.0
+
+
+def _is_whole(mrf: Any) -> bool:
+    """Whether all costs, and so all energies, are integers."""
+    tables = mrf.pairwise.tables if mrf.has_edge_tables else [mrf.pairwise.table(mrf.labels)]
+    values = [*tables, _weights(mrf), *mrf.unary]
+    return all(value.dtype.kind in "ui" or bool(np.all(value == np.floor(value))) for value in values)
+
+
+def _weights(mrf: Any) -> np.ndarray:
+    """The weights of all edges, one after the other, or one for each axis; those of axes without edges left out."""
+    grid = mrf.kernel_grid()
+    used = np.array([n > 1 for n in mrf.shape])
+    return np.asarray(grid.weights[used] if grid.uniform else grid.weights, np.float64)
+
+
+def _edge_weights(mrf: Any) -> list[np.ndarray]:
+    """The weights of all edges, an array for each axis."""
+    grid = mrf.kernel_grid()
+    result = []
+    for axis in range(len(mrf.shape)):
+        shape = edge_shape(mrf.shape, axis)
+        first = grid.edge_offsets[axis]
+        flat = grid.weights[axis] if grid.uniform else grid.weights[first : first + math.prod(shape)].reshape(shape)
+        result.append(np.broadcast_to(np.asarray(flat, np.float64), shape))
+    return result
+
+
+def _reach(mrf: Any, weights: list[np.ndarray]) -> np.ndarray:
+    """How much the pairwise costs of each site can differ between its labels: a label whose unary cost is that much
+    above the best is never worth it."""
+    reach = np.zeros(mrf.shape)
+    for axis, weight in enumerate(weights):
+        if mrf.has_edge_tables:
+            table = np.asarray(mrf.pairwise.tables[axis], np.float64)
+            span = table.max(axis=(-2, -1), initial=0.0) - table.min(axis=(-2, -1), initial=0.0)
+        else:
+            table = mrf.pairwise.table(mrf.labels)
+            span = table.max() - table.min()
+        span = np.where(weight == 0, 0.0, np.abs(weight) * np.where(weight == 0, 0.0, span))
+        for pad in ((0, 1), (1, 0)):
+            reach += np.pad(span, [pad if a == axis else (0, 0) for a in range(reach.ndim)])
+    return np.minimum(reach, min(mrf.big, np.finfo(np.float64).max)).reshape(-1)
+
+
+def _magnitude(mrf: Any, reach: np.ndarray) -> float:
+    """What costs and messages, at any step of computing them in float64, can be."""
+    rule = mrf.rule(np.float64)
+    steepest = 0.0
+    if isinstance(rule, EnvelopeRule):  # parabolas go beyond the cutoff
+        values = rule.truncated.values64
+        steepest = float(np.abs(_weights(mrf)).max(initial=0.0)) * float(values[-1] - values[0]) ** 2
+    elif mrf.has_edge_tables:  # not shifted to start at 0
+        tables = [np.abs(table[np.isfinite(table)]).max(initial=0.0) for table in mrf.pairwise.tables]
+        steepest = max(tables) * float(np.abs(_weights(mrf)).max(initial=0.0))
+    return 4 * float(reach.max()) + 4 * len(mrf.shape) * steepest
+
+
+def _planes(shape: tuple[int, ...]) -> tuple[int, int, int]:
+    return (1, *shape) if len(shape) == 2 else shape  # type: ignore[return-value]
+
+
+def _strip_count(shape: tuple[int, ...], dtype: np.dtype) -> int:
+    return -(-shape[-2] // lanes(dtype))
+
+
+def _zeros(size: int, dtype: Any) -> np.ndarray:
+    from treefield.kernels.arrays import aligned
+
+    array = aligned(size, dtype)
+    array[:] = 0
+    return array
+
+
+def _strips(mrf: Any, dtype: np.dtype) -> Any:
+    from treefield.kernels.trw import Strips
+
+    planes, rows, columns = _planes(mrf.shape)
+    n, strips = lanes(dtype), _strip_count(mrf.shape, dtype)
+    steps, padded = columns + n, columns + 2 * n + 2
+    sites = planes * strips * steps * n
+    grid = mrf.kernel_grid()
+    numbers = np.int16 if dtype == np.int16 else np.int32
+    return Strips(
+        unary=_zeros(sites * mrf.labels, dtype),
+        right=_zeros(sites * mrf.labels, dtype),
+        down=_zeros(sites * mrf.labels, dtype),
+        depth=_zeros((planes + 1) * (sites // planes) * mrf.labels if planes > 1 else 1, dtype),
+        borders=_zeros(planes * (strips + 1) * padded * mrf.labels, dtype),
+        weights=_zeros(5 * sites, dtype),
+        shares=_zeros(sites, dtype),
+        x=_zeros(sites, numbers),
+        x_borders=_zeros(planes * (strips + 1) * padded, numbers),
+        edge_offsets=grid.edge_offsets,
+        edge_strides=grid.edge_strides,
+        edges=sum(math.prod(edge_shape(mrf.shape, axis)) for axis in range(len(mrf.shape))),
+        strips=strips,
+        planes=planes,
+        rows=rows,
+        steps=steps,
+        columns=padded,
+        labels=mrf.labels,
+    )
