@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import os
+import re
 from typing import Any
 
 import numpy as np
@@ -164,3 +165,18 @@ def thread_count(threads: Any) -> int:
         except ValueError:
             raise ValueError(f"TREEFIELD_NUM_THREADS must be a positive integer, got {text!r}") from None
     return count(threads, "threads", 1)
+
+
+def memory_size(value: Any, name: str) -> int:
+    """`value`, a number of bytes or text such as "500 MB" or "2GiB", as bytes, or an error."""
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*([0-9]+|[0-9]*\.[0-9]+)\s*([kmgt]?)(i?)b\s*", value, re.IGNORECASE)
+        if match is None:
+            raise ValueError(f'{name} must be a number of bytes or text such as "500 MB", got {value!r}')
+        number = float(match[1])
+        number *= (1024 if match[3] else 1000) ** " kmgt".index(match[2].lower() or " ")
+    else:
+        number = real_scalar(value, name)
+    if number < 1:
+        raise ValueError(f"{name} must be at least 1 byte, got {value!r}")
+    return int(number)

@@ -37,6 +37,16 @@ def _source_stamp():
     return tuple((file.name, file.stat().st_mtime, file.stat().st_size) for file in files)
 
 
+class CompileTime:
+    """How long one thread has compiled or loaded kernels; other threads may read it."""
+
+    def __init__(self):
+        self.seconds = 0.0
+        self.depth = 0
+        self.start = 0.0
+        self.timer = None
+
+
 class _CompileClock(event.Listener):
     """Counts the time spent compiling or loading kernels; says so once if it takes long."""
 
@@ -46,8 +56,11 @@ class _CompileClock(event.Listener):
         self._lock = threading.Lock()
 
     @property
-    def seconds(self):
-        return getattr(self._thread, "seconds", 0.0)
+    def here(self):
+        """That of the thread that asks."""
+        if not hasattr(self._thread, "time"):
+            self._thread.time = CompileTime()
+        return self._thread.time
 
     def on_start(self, event):
         if _is_ours(event):
@@ -58,23 +71,23 @@ class _CompileClock(event.Listener):
             self.leave()
 
     def enter(self, notice=False):
-        local = self._thread
-        local.depth = getattr(local, "depth", 0) + 1
-        if local.depth == 1:
-            local.start = time.perf_counter()
-        if notice and not self.noticed and getattr(local, "timer", None) is None:
-            local.timer = threading.Timer(_NOTICE_AFTER, self._say)
-            local.timer.daemon = True
-            local.timer.start()
+        here = self.here
+        here.depth += 1
+        if here.depth == 1:
+            here.start = time.perf_counter()
+        if notice and not self.noticed and here.timer is None:
+            here.timer = threading.Timer(_NOTICE_AFTER, self._say)
+            here.timer.daemon = True
+            here.timer.start()
 
     def leave(self):
-        local = self._thread
-        local.depth -= 1
-        if local.depth == 0:
-            if getattr(local, "timer", None) is not None:
-                local.timer.cancel()
-                local.timer = None
-            local.seconds = self.seconds + time.perf_counter() - local.start
+        here = self.here
+        here.depth -= 1
+        if here.depth == 0:
+            if here.timer is not None:
+                here.timer.cancel()
+                here.timer = None
+            here.seconds += time.perf_counter() - here.start
 
     def _say(self):
         with self._lock:
@@ -92,9 +105,9 @@ _clock = _CompileClock()
 event.register("numba:compile", _clock)
 
 
-def compile_seconds() -> float:
-    """Seconds this thread has spent compiling and loading kernels."""
-    return _clock.seconds
+def compile_time() -> CompileTime:
+    """The time this thread has spent, and will spend, compiling and loading kernels."""
+    return _clock.here
 
 
 @contextlib.contextmanager

@@ -129,7 +129,9 @@ def load(typingctx, array, index):
 
     def codegen(context, builder, sig, args):
         pointer = _pointer(context, builder, sig.args[0], *args)
-        return builder.load(builder.bitcast(pointer, vector_of(lanes_of(array.dtype)).as_pointer()), align=_align(array))
+        return builder.load(
+            builder.bitcast(pointer, vector_of(lanes_of(array.dtype)).as_pointer()), align=_align(array)
+        )
 
     return lanes_of(array.dtype)(array, types.intp), codegen
 
@@ -364,7 +366,9 @@ def sum_of(typingctx, value):
         (vector,) = args
         half = value.count // 2
         while half:
-            turned = builder.shuffle_vector(vector, vector, order_of([(k + half) % value.count for k in range(value.count)]))
+            turned = builder.shuffle_vector(
+                vector, vector, order_of([(k + half) % value.count for k in range(value.count)])
+            )
             vector = (builder.fadd if _is_float(value) else builder.add)(vector, turned)
             half //= 2
         return builder.extract_element(vector, ir.Constant(_I32, 0))

@@ -16,8 +16,9 @@ holds as long as nothing is rounded up: in float32 and int16 all numbers are int
 from typing import NamedTuple
 
 import numpy as np
+
 from treefield.kernels.jit import inlined, kernel, overload_inlined
-from treefield.kernels.kinds import EdgeTablesRule
+from treefield.kernels.kinds import EdgeTablesRule, LinearRule, PottsRule, SignedPottsRule
 from treefield.kernels.lanes import (
     LANES,
     cast,
@@ -84,6 +85,17 @@ class StripScratch(NamedTuple):
     out: np.ndarray
 
 
+def _in_place(kind):
+    """Whether a message may overwrite the costs it is made from: its labels do not look at their neighbours'."""
+
+
+@overload_inlined(_in_place)
+def _in_place_overload(kind):
+    if is_kind(kind, PottsRule, SignedPottsRule, LinearRule):
+        return lambda kind: True
+    return lambda kind: False
+
+
 def _edges(kind, strips, axis, strip, t, before):
     """The numbers of the lanes' edges along an axis (0 the last, 1 the one before, 2 the first) from a step's sites on,
     or of the edges `before` them."""
@@ -135,6 +147,9 @@ def _forward(strips, kind, strip, t, scratch):
     o, r, plane = c * labels, (c - n) * labels, strips.strips * strips.steps * n
     deep = strips.planes > 1
     part = load(strips.shares, c)
+    within = _in_place(kind)
+    along_costs, along_at = (right, o) if within else (scratch.along, 0)
+    across_costs, across_at = (down, o) if within else (scratch.across, 0)
     left_weight, up_weight = _weights(strips, 0, c - n), _weights(strips, 3, c)
     left = prepare(kind, _edges(kind, strips, 0, strip, t, True), False, load(x, c - n), labels)
     up = shifted_up(load(x, c - n), strips.x_borders[above])
@@ -162,8 +177,8 @@ def _forward(strips, kind, strip, t, scratch):
             cost += load(depth, i)
         cost = share(cost, part)
         along, across = cost - after, cost - under
-        store(scratch.along, s * n, along)
-        store(scratch.across, s * n, across)
+        store(along_costs, along_at + s * n, along)
+        store(across_costs, across_at + s * n, across)
         if deep:
             store(scratch.deep, s * n, cost - back)
             low_deep = cost - back if s == 0 else minimum(cost - back, low_deep)
@@ -175,9 +190,9 @@ def _forward(strips, kind, strip, t, scratch):
     store(x, c, label)
     strips.x_borders[below] = last_lane(label)
     edge = _edges(kind, strips, 0, strip, t, False)
-    message(kind, _weights(strips, 0, c), edge, True, low_along, scratch.along, 0, right, o, labels)
+    message(kind, _weights(strips, 0, c), edge, True, low_along, along_costs, along_at, right, o, labels)
     edge = _edges(kind, strips, 1, strip, t, False)
-    message(kind, _weights(strips, 1, c), edge, True, low_across, scratch.across, 0, down, o, labels)
+    message(kind, _weights(strips, 1, c), edge, True, low_across, across_costs, across_at, down, o, labels)
     for s in range(labels):
         borders[below * labels + s] = down[o + s * n + n - 1]
     if deep:
@@ -195,6 +210,9 @@ def _backward(strips, kind, strip, t, scratch):
     o, r, plane = c * labels, (c - n) * labels, strips.strips * strips.steps * n
     deep = strips.planes > 1
     part = load(strips.shares, c)
+    within = _in_place(kind)
+    along_costs, along_at = (right, r) if within else (scratch.along, 0)
+    out = scratch.across if within else scratch.out
     low = full_like(part, 0)
     for s in range(labels):
         i, j = o + s * n, r + s * n
@@ -213,7 +231,7 @@ def _backward(strips, kind, strip, t, scratch):
     for s in range(labels):
         cost = share(load(scratch.along, s * n) - low, part)
         along, across = cost - load(right, r + s * n), cost - load(scratch.across, s * n)
-        store(scratch.along, s * n, along)
+        store(along_costs, along_at + s * n, along)
         store(scratch.across, s * n, across)
         if deep:
             back = cost - load(depth, o + s * n)
@@ -222,11 +240,11 @@ def _backward(strips, kind, strip, t, scratch):
         low_along = along if s == 0 else minimum(along, low_along)
         low_across = across if s == 0 else minimum(across, low_across)
     edge = _edges(kind, strips, 0, strip, t, True)
-    message(kind, _weights(strips, 0, c - n), edge, False, low_along, scratch.along, 0, right, r, labels)
+    message(kind, _weights(strips, 0, c - n), edge, False, low_along, along_costs, along_at, right, r, labels)
     edge = _edges(kind, strips, 1, strip, t, True)
-    message(kind, _weights(strips, 3, c), edge, False, low_across, scratch.across, 0, scratch.out, 0, labels)
+    message(kind, _weights(strips, 3, c), edge, False, low_across, scratch.across, 0, out, 0, labels)
     for s in range(labels):
-        value = load(scratch.out, s * n)
+        value = load(out, s * n)
         store(down, r + s * n, shifted_down(value))
         borders[above * labels + s] = first_lane(value)
     if deep:
@@ -236,11 +254,11 @@ def _backward(strips, kind, strip, t, scratch):
 
 
 @inlined
-def _place(strips, row, column, n):
-    """Where a site is in the strips, given the number of its row in the whole grid."""
+def _place(strips, row, n):
+    """Where the first site of a row is in the strips, given the row's number in the grid; the next is n further."""
     plane, row = row // strips.rows, row % strips.rows
     strip = plane * strips.strips + row // n
-    return (strip * strips.steps + column + row % n + 1) * n + row % n
+    return (strip * strips.steps + row % n + 1) * n + row % n
 
 
 @kernel
@@ -249,8 +267,9 @@ def to_strips(strips, values, out):
     n = width(strips.unary)
     wide = strips.steps - n
     for row in range(strips.planes * strips.rows):
+        place = _place(strips, row, n)
         for column in range(wide):
-            out[_place(strips, row, column, n)] = values[row * wide + column]
+            out[place + column * n] = values[row * wide + column]
 
 
 @kernel
@@ -259,8 +278,9 @@ def from_strips(strips, x):
     n = width(strips.unary)
     wide = strips.steps - n
     for row in range(strips.planes * strips.rows):
+        place = _place(strips, row, n)
         for column in range(wide):
-            x[row * wide + column] = strips.x[_place(strips, row, column, n)]
+            x[row * wide + column] = strips.x[place + column * n]
 
 
 @kernel
@@ -273,6 +293,7 @@ def pack_costs(strips, unary, reach, scale, whole):
     wide = strips.steps - n
     total, magnitude = 0.0, 0.0
     for row in range(strips.planes * strips.rows):
+        place = _place(strips, row, n)
         for column in range(wide):
             site = row * wide + column
             best = np.inf
@@ -282,8 +303,7 @@ def pack_costs(strips, unary, reach, scale, whole):
                 best = 0.0
             total += best
             magnitude += abs(best)
-            place = _place(strips, row, column, n)
-            at = place // n * n * labels + place % n
+            at = (place // n + column) * n * labels + place % n
             for s in range(labels):
                 cost = min(np.float64(unary[site * labels + s]) - best, reach[site]) * scale
                 strips.unary[at + s * n] = np.floor(cost) if whole else cost
@@ -291,14 +311,15 @@ def pack_costs(strips, unary, reach, scale, whole):
 
 
 @inlined
-def _down(strips, row, column, n):
-    """Whether the message down from a site is in a border, and where its first label is."""
-    place = _place(strips, row, column, n)
+def _down(strips, row, n):
+    """Whether the messages down from a row are in a border, where the first is, and how far the next label and column
+    are."""
+    labels = strips.labels
     if row % strips.rows % n < n - 1:
-        return False, place // n * n * strips.labels + place % n
-    plane, strip = row // strips.rows, row % strips.rows // n + 1
-    border = plane * (strips.strips + 1) + strip
-    return True, (border * strips.columns + column + n + 1) * strips.labels
+        place = _place(strips, row, n)
+        return False, place // n * n * labels + place % n, n, n * labels
+    border = row // strips.rows * (strips.strips + 1) + row % strips.rows // n + 1
+    return True, (border * strips.columns + n + 1) * labels, 1, labels
 
 
 @kernel
@@ -306,24 +327,25 @@ def convert(old, new, ratio):
     """Bring the messages of some strips into others, times `ratio`, rounded down."""
     labels = old.labels
     n, m = width(old.unary), width(new.unary)
-    wide = old.steps - n
     for row in range(old.planes * old.rows):
-        for column in range(wide):
-            source, target = _place(old, row, column, n), _place(new, row, column, m)
-            source, target = source // n * n * labels + source % n, target // m * m * labels + target % m
-            here = _down(old, row, column, n)
-            there = _down(new, row, column, m)
+        place, there = _place(old, row, n), _place(new, row, m)
+        bordered, down, label, column = _down(old, row, n)
+        new_bordered, new_down, new_label, new_column = _down(new, row, m)
+        for c in range(old.steps - n):
+            i = (place // n + c) * n * labels + place % n
+            j = (there // m + c) * m * labels + there % m
             for s in range(labels):
-                new.right[target + s * m] = np.floor(old.right[source + s * n] * ratio)
-                value = old.borders[here[1] + s] if here[0] else old.down[here[1] + s * n]
-                value = np.floor(value * ratio)
-                if there[0]:
-                    new.borders[there[1] + s] = value
+                new.right[j + s * m] = np.floor(old.right[i + s * n] * ratio)
+                k = down + c * column + s * label
+                value = np.floor((old.borders[k] if bordered else old.down[k]) * ratio)
+                k = new_down + c * new_column + s * new_label
+                if new_bordered:
+                    new.borders[k] = value
                 else:
-                    new.down[there[1] + s * m] = value
+                    new.down[k] = value
                 if old.planes > 1:
                     plane, other = old.strips * old.steps * n * labels, new.strips * new.steps * m * labels
-                    new.depth[other + target + s * m] = np.floor(old.depth[plane + source + s * n] * ratio)
+                    new.depth[other + j + s * m] = np.floor(old.depth[plane + i + s * n] * ratio)
 
 
 @kernel

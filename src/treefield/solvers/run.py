@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from treefield.kernels.jit import compile_seconds, loading
+from treefield.kernels.jit import compile_time, loading
 from treefield.results import TRACE, MAPResult, relative_gap
 from treefield.solvers.checkpoint import Checkpoint, compact
 from treefield.solvers.interrupt import Interrupts
@@ -23,14 +23,15 @@ CONVERGED, MAXITER, TIME_LIMIT, CALLBACK, INTERRUPTED, FORBIDDEN = range(6)
 
 
 class Timer:
-    """Seconds since it was made and those `spent` before, compilation left out."""
+    """Seconds since it was made and those `spent` before; compilation, in the thread that made it, left out."""
 
     def __init__(self, spent: float = 0.0) -> None:
-        self._start = time.perf_counter() - compile_seconds() - spent
+        self._compile_time = compile_time()
+        self._start = time.perf_counter() - self._compile_time.seconds - spent
 
     def seconds(self) -> float:
         """Seconds so far."""
-        return time.perf_counter() - compile_seconds() - self._start
+        return time.perf_counter() - self._compile_time.seconds - self._start
 
 
 class Run:

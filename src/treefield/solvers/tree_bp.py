@@ -39,7 +39,7 @@ def tree_bp(mrf: Any) -> MAPResult:
     try:
         forest = ForestSet(mrf, [np.arange(mrf.size)], dtype=np.float64)  # the gap of 0 must be true
     except CycleError:
-        raise ValueError(
+        raise CycleError(
             f"tree_bp needs a model without cycles, but the {' x '.join(map(str, mrf.shape))} grid has some; "
             "use t_icm, or weights that are 0 on enough edges"
         ) from None

@@ -57,6 +57,14 @@ def checked_sites(trees: Any, shape: tuple[int, ...]) -> list[np.ndarray]:
     return checked
 
 
+def has_few_edges(mrf: Any) -> bool:
+    """Whether the edges of a model are few enough for it to be a tree, or several."""
+    grid = mrf.kernel_grid()
+    if not grid.uniform:
+        return int(np.count_nonzero(grid.weights)) < mrf.size
+    return sum(n > 1 and weight != 0 for n, weight in zip(mrf.shape, grid.weights, strict=True)) <= 1
+
+
 class CycleError(ValueError):
     """Sites that should form trees have a cycle."""
 

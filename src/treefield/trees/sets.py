@@ -58,11 +58,27 @@ def tree_set(mrf: Any, trees: Any, *, order: str, bands: int | None, memory: str
     )
 
 
+def tree_set_bytes(mrf: Any, memory: str) -> int:
+    """The memory that bands need, roughly."""
+    scratch = 4 * schedules.LANES * max(mrf.shape) * (mrf.labels + 4) * mrf.dtype.itemsize
+    if memory == "low":
+        return (
+            scratch
+            + max(mrf.shape) * mrf.labels * schedules.LANES * mrf.unary.itemsize
+            + 64 * mrf.size // min(mrf.shape)
+        )
+    plans = [schedules.bands(mrf.shape, axis, mrf.labels) for axis in range(len(mrf.shape))]
+    weights = 0 if mrf.kernel_grid().uniform else 2 * len(mrf.shape) * 4
+    per_site = mrf.labels * mrf.unary.itemsize + weights + 1
+    return scratch + sum(len(plan.lines) * schedules.LANES * mrf.shape[plan.axis] * per_site for plan in plans)
+
+
 class LineSet:
     """Lines along every axis, each axis with its schedule."""
 
     def __init__(self, axes: list[AxisLines], *, order: str = "fixed", threads: int = 1) -> None:
         self.order = order
+        self.alone = True  # if not, other threads need the cores: sweep with one
         self._axes = axes
         self._threads = threads
         self._pool = self._new_pool() if threads > 1 else None
@@ -106,7 +122,8 @@ class LineSet:
             for number in range(first, len(parts), stride):
                 work(flat, parts[number], queue=number)
 
-        if self._pool is None or len(parts) == 1 or sum(map(len, parts)) <= _SERIAL_STEPS * self._threads:
+        few = len(parts) == 1 or sum(map(len, parts)) <= _SERIAL_STEPS * self._threads
+        if self._pool is None or not self.alone or few:
             share(0, 1)
             return
         try:

@@ -36,41 +36,47 @@ class Dual:
             arithmetic = possible[0]
         elif arithmetic not in possible:
             raise ValueError(f"arithmetic={arithmetic!r} does not hold these costs: {fixed_point(mrf, arithmetic)[1]}")
-        self._finer = possible[possible.index(arithmetic) + 1 :]
+        self._finer = possible[possible.index(arithmetic) + 1 : 2]  # float64 is no finer than need be
         self.bound = -math.inf
-        self._whole = _is_whole(mrf)
-        self._prepare(arithmetic)
+        self._load(arithmetic)
 
-    def _prepare(self, arithmetic: str) -> None:
+    def _load(self, arithmetic: str) -> None:
+        """Have the kernels ready; the costs are brought in when they are first needed, by whoever needs them."""
         from treefield.kernels import trw
+        from treefield.kernels.arrays import aligned
         from treefield.kernels.jit import loading
 
-        self.arithmetic = arithmetic
+        self.arithmetic, dtype = arithmetic, np.dtype(arithmetic)
         self._scale, _ = fixed_point(self._mrf, arithmetic)
-        dtype = np.dtype(arithmetic)
         self._rule = self._mrf.rule(dtype)
         self._strips = _strips(self._mrf, dtype)
-        message = self._mrf.labels * lanes(dtype)
-        self._scratch = trw.StripScratch(*(_zeros(message, dtype) for _ in range(4)))
+        self._scratch = trw.StripScratch(*(aligned(self._mrf.labels * lanes(dtype), dtype) for _ in range(4)))
+        self._filled = False
         nothing = self._strips._replace(planes=0)
-        weights = _edge_weights(self._mrf)
-        reach = _reach(self._mrf, weights)
         with loading():
             trw.to_strips(nothing, nothing.shares[:0], nothing.shares)
             trw.from_strips(nothing, np.zeros(1, np.int32))
-            trw.pack_costs(nothing, self._mrf.flat_unary, reach, 1.0, True)
+            trw.pack_costs(nothing, self._mrf.flat_unary, np.zeros(1), 1.0, True)
             trw.pass_forward(nothing, self._rule, 0, 0, self._scratch)
             trw.pass_backward(nothing, self._rule, 0, 0, self._scratch)
+
+    def _fill(self) -> None:
+        from treefield.kernels.trw import pack_costs
+
+        mrf, whole = self._mrf, self.arithmetic != "float64"
+        weights = _edge_weights(mrf)
+        reach = _reach(mrf, weights)
         self._place_weights(weights)
         self._place_shares()
-        whole = arithmetic != "float64"
-        best, magnitude = trw.pack_costs(self._strips, self._mrf.flat_unary, reach, self._scale, whole)
-        base = 0.0 if self._mrf.has_edge_tables else float(self._mrf.pairwise.table(self._mrf.labels).min())
+        best, magnitude = pack_costs(self._strips, mrf.flat_unary, reach, self._scale, whole)
+        base = 0.0 if mrf.has_edge_tables else float(mrf.pairwise.table(mrf.labels).min())
         self._constant = best + base * sum(float(weight.sum()) for weight in weights)
         magnitude += abs(base) * sum(float(np.abs(weight).sum()) for weight in weights)
-        self._margin = np.finfo(np.float64).eps * self._mrf.size * magnitude
+        self._margin = np.finfo(np.float64).eps * mrf.size * magnitude
         if not whole:
-            self._margin += _ROUNDINGS * np.finfo(np.float64).eps * self._mrf.size * _magnitude(self._mrf, reach)
+            self._margin += _ROUNDINGS * np.finfo(np.float64).eps * mrf.size * _magnitude(mrf, reach)
+        self._rounds_up = _is_whole(mrf)
+        self._filled = True
 
     def _place_weights(self, weights: list[np.ndarray]) -> None:
         """The weights of the edges after each site, along the last axis, the one before and the first; then of those
@@ -99,7 +105,9 @@ class Dual:
             parts = np.minimum(_PARTS // chains.astype(np.int64), _PARTS - 1).astype(np.uint16).view(np.int16)
         else:
             dtype = np.dtype(self.arithmetic).type
-            parts = np.array([0.0, *(np.nextafter(dtype(1) / dtype(n), dtype(0)) if n == 3 else 1 / n for n in (1, 2, 3))])
+            parts = np.array(
+                [0.0, *(np.nextafter(dtype(1) / dtype(n), dtype(0)) if n == 3 else 1 / n for n in (1, 2, 3))]
+            )
             parts = parts[chains]
         self._place(parts, self._strips.shares)
 
@@ -113,13 +121,15 @@ class Dual:
         which never falls."""
         from treefield.kernels import trw
 
+        if not self._filled:
+            self._fill()
         strips = self._strips
         last = strips.planes * strips.strips
         trw.pass_forward(strips, self._rule, 0, last, self._scratch)
         trw.from_strips(strips, x.reshape(-1))
         found = self._constant + trw.pass_backward(strips, self._rule, 0, last, self._scratch) / self._scale
         found -= self._margin + np.finfo(np.float64).eps * abs(found)
-        if self._whole:
+        if self._rounds_up:
             found = math.ceil(found)
         self.bound = max(self.bound, found)
         return self.bound
@@ -131,7 +141,7 @@ class Dual:
         if not self._finer:
             return False
         old, scale = self._strips, self._scale
-        self._prepare(self._finer.pop(0))
+        self._load(self._finer.pop(0))
         convert(old, self._strips, self._scale / scale)
         return True
 
@@ -267,15 +277,8 @@ def _strip_count(shape: tuple[int, ...], dtype: np.dtype) -> int:
     return -(-shape[-2] // lanes(dtype))
 
 
-def _zeros(size: int, dtype: Any) -> np.ndarray:
-    from treefield.kernels.arrays import aligned
-
-    array = aligned(size, dtype)
-    array[:] = 0
-    return array
-
-
 def _strips(mrf: Any, dtype: np.dtype) -> Any:
+    from treefield.kernels.arrays import zeros
     from treefield.kernels.trw import Strips
 
     planes, rows, columns = _planes(mrf.shape)
@@ -285,15 +288,15 @@ def _strips(mrf: Any, dtype: np.dtype) -> Any:
     grid = mrf.kernel_grid()
     numbers = np.int16 if dtype == np.int16 else np.int32
     return Strips(
-        unary=_zeros(sites * mrf.labels, dtype),
-        right=_zeros(sites * mrf.labels, dtype),
-        down=_zeros(sites * mrf.labels, dtype),
-        depth=_zeros((planes + 1) * (sites // planes) * mrf.labels if planes > 1 else 1, dtype),
-        borders=_zeros(planes * (strips + 1) * padded * mrf.labels, dtype),
-        weights=_zeros(5 * sites, dtype),
-        shares=_zeros(sites, dtype),
-        x=_zeros(sites, numbers),
-        x_borders=_zeros(planes * (strips + 1) * padded, numbers),
+        unary=zeros(sites * mrf.labels, dtype),
+        right=zeros(sites * mrf.labels, dtype),
+        down=zeros(sites * mrf.labels, dtype),
+        depth=zeros((planes + 1) * (sites // planes) * mrf.labels if planes > 1 else 1, dtype),
+        borders=zeros(planes * (strips + 1) * padded * mrf.labels, dtype),
+        weights=zeros(5 * sites, dtype),
+        shares=zeros(sites, dtype),
+        x=zeros(sites, numbers),
+        x_borders=zeros(planes * (strips + 1) * padded, numbers),
         edge_offsets=grid.edge_offsets,
         edge_strides=grid.edge_strides,
         edges=sum(math.prod(edge_shape(mrf.shape, axis)) for axis in range(len(mrf.shape))),

@@ -1,0 +1,131 @@
+"""The best we have, in one call."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from treefield.results import MAPResult
+from treefield.solvers.guided import guided
+from treefield.solvers.run import checked_limits
+from treefield.solvers.tree_bp import tree_bp
+from treefield.trees.forests import CycleError, has_few_edges
+from treefield.trees.sets import tree_set_bytes
+from treefield.trees.strips import dual_bytes
+from treefield.validation import choice, memory_size, model, thread_count
+
+METHODS = ("auto", "anneal", "genetic", "icm", "loopy_bp", "scan_line", "t_icm", "t_ils", "tree_bp", "trw")
+
+_TOL = 1e-4
+_LABELLINGS = 12  # of 4 bytes a site: those of the search, and what merging two of them needs
+
+
+def minimize(
+    mrf: Any,
+    x0: Any = None,
+    *,
+    method: str = "auto",
+    time_limit: float | None = None,
+    tol: float = _TOL,
+    maxiter: int | None = None,
+    patience: int | None = None,
+    memory_limit: float | None = None,
+    callback: Callable[[MAPResult], Any] | None = None,
+    rng: Any = None,
+    progress: bool = False,
+    threads: int | None = None,
+    **options: Any,
+) -> MAPResult:
+    """Minimise the energy by the best means there are, and say how good the answer is.
+
+    With ``method="auto"`` a tree is solved exactly at once. Otherwise two searches work side by side: tree-reweighted
+    messages give a lower bound and suggest labellings (as `trw`), and T-ILS improves them (`t_ils` with mixed jumps,
+    accepted component by component). Where the bound does not come closer and its suggestions do not help, as on
+    frustrated spin glasses, the time goes to T-ILS. The result holds the lower bound and the gap: a proof of how far
+    the energy can be from the least one.
+
+    Parameters
+    ----------
+    mrf : GridMRF
+    x0 : labelling, "random", "unary" or "scan-line", optional
+        Where to start; the default is the method's own, for "auto" each site's best label.
+    method : str
+        "auto", or the name of a solver: "anneal", "genetic", "icm", "loopy_bp", "scan_line", "t_icm", "t_ils",
+        "tree_bp" or "trw". These also take their own keywords.
+    time_limit : float, optional
+        Seconds, compilation left out.
+    tol : float
+        Stop when the gap, (fun - lower_bound) / max(|fun|, |lower_bound|), is at most this. 0 goes on until the energy
+        is proved to be the least. For "auto" and "trw".
+    maxiter, patience : int, optional
+        At most so many rounds of "auto", or stop after so many without a new best. Without any limit "auto" stops when
+        it has long gained nothing.
+    memory_limit : int or str, optional
+        Bytes, or text such as "500 MB", that may be used beside the model: without room for the dual (`trw`) "auto"
+        is T-ILS alone; without room for packed costs, T-ILS in little memory.
+    callback, rng, progress, threads
+        As in `t_ils`. The same seed gives the same answer for any number of threads; two are of use.
+
+    Returns
+    -------
+    MAPResult
+        Ctrl-C and SIGTERM return the best so far. Memory: that of `trw` and of `t_icm`, and a few labellings.
+
+    Examples
+    --------
+    >>> import numpy as np, treefield as tf
+    >>> mrf = tf.GridMRF(np.random.default_rng(0).integers(0, 50, (16, 16, 4)), tf.Potts(10))
+    >>> res = tf.minimize(mrf, rng=0)
+    >>> res.message, bool(res.gap <= 1e-4)
+    ('converged: proved optimal', True)
+    >>> tf.minimize(mrf, method="icm", rng=0).fun >= res.fun
+    True
+    """
+    model(mrf)
+    choice(method, "method", METHODS)
+    given: dict[str, Any] = {"maxiter": maxiter, "time_limit": time_limit, "patience": patience, "callback": callback}
+    if method != "auto":
+        return _named(method, mrf, x0, tol, memory_limit, given | {"rng": rng, "threads": threads}, progress, options)
+    if options:
+        raise TypeError(f'method="auto" takes no {next(iter(options))}; name a method that does, such as "t_ils"')
+    limits = checked_limits(**given, progress=progress, tol=tol)
+    thread_count(threads)
+    memory, dual = _what_fits(mrf, None if memory_limit is None else memory_size(memory_limit, "memory_limit"))
+    if has_few_edges(mrf):
+        with contextlib.suppress(CycleError):
+            return tree_bp(mrf)
+    return guided(mrf, "unary" if x0 is None else x0, rng, limits, threads, memory, dual)
+
+
+def _named(
+    method: str, mrf: Any, x0: Any, tol: float, memory_limit: Any, given: dict[str, Any], progress: bool, options: Any
+) -> MAPResult:
+    """Call a solver with what it takes, and refuse what it does not."""
+    solver = getattr(importlib.import_module(f"treefield.solvers.{method}"), method)
+    takes = inspect.signature(solver).parameters
+    given |= {"x0": x0, "memory_limit": memory_limit, "progress": progress or None}
+    given["tol"] = tol if method == "trw" or tol != _TOL else None
+    given = {name: value for name, value in given.items() if value is not None} | options
+    for name in given:
+        if name not in takes:
+            raise TypeError(f"method={method!r} takes no {name}; it takes {', '.join(list(takes)[1:]) or 'nothing'}")
+    return solver(mrf, **given)
+
+
+def _what_fits(mrf: Any, limit: int | None) -> tuple[str, bool]:
+    """Which tree set, and whether the dual, go into so many bytes."""
+    if limit is None:
+        return "auto", True
+    labellings = _LABELLINGS * 4 * mrf.size
+    needs = {
+        ("auto", True): labellings + tree_set_bytes(mrf, "auto") + dual_bytes(mrf),
+        ("auto", False): labellings + tree_set_bytes(mrf, "auto"),
+        ("low", False): labellings + tree_set_bytes(mrf, "low"),
+    }
+    for what, need in needs.items():
+        if need <= limit:
+            return what
+    raise ValueError(f"memory_limit = {limit} bytes is too little: a search of this model needs about {need} bytes")
