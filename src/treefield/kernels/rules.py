@@ -44,7 +44,7 @@ from treefield.kernels.lanes import (
     width,
 )
 
-LARGEST_ROOT = 181  # whose square int16 can hold
+_ROOT = 181  # the square of which int16 can hold
 
 
 def label_count(kind, labels):
@@ -121,7 +121,7 @@ def _plus_overload(kind, cost, weight, s, own_first, prepared, labels):
             return cost + weight * minimum(d * d, full(kind.truncated.cutoff[0]))
 
         def small(kind, cost, weight, s, own_first, prepared, labels):
-            d = minimum(absolute(full(kind.truncated.values[s]) - prepared), full(np.int16(LARGEST_ROOT)))
+            d = minimum(absolute(full(kind.truncated.values[s]) - prepared), full(np.int16(_ROOT)))
             return cost + weight * minimum(d * d, full(kind.truncated.cutoff[0]))
 
         return small if cost.element == types.int16 else quadratic

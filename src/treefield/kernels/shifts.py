@@ -94,26 +94,3 @@ def widened(typingctx, value):
         return (builder.sext if value.element == types.int16 else builder.fpext)(args[0], vector_of(result))
 
     return result(value), codegen
-
-
-@intrinsic
-def load_shared(typingctx, array, index):
-    """An int64 that another thread may be writing."""
-
-    def codegen(context, builder, sig, args):
-        data = context.make_array(array)(context, builder, args[0]).data
-        return builder.load_atomic(builder.gep(data, [args[1]]), "acquire", 8)
-
-    return types.int64(array, types.intp), codegen
-
-
-@intrinsic
-def store_shared(typingctx, array, index, value):
-    """Write an int64 that another thread may be reading, after all that was written before."""
-
-    def codegen(context, builder, sig, args):
-        data = context.make_array(array)(context, builder, args[0]).data
-        builder.store_atomic(args[2], builder.gep(data, [args[1]]), "release", 8)
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp, types.int64), codegen

@@ -123,7 +123,7 @@ class GridMRF:
     def dual(self, arithmetic: str = "auto") -> Any:
         """Tree-reweighted messages: an object whose `iterate(x)` tightens a lower bound on the energy, returns it, and
         writes the labelling that the messages suggest to `x`."""
-        from treefield.trees.strips import Dual
+        from treefield.trees.dual import Dual
 
         return Dual(self, arithmetic)
 

@@ -29,7 +29,7 @@ from treefield.validation import thread_count
 _BURST = 4  # iterations of the dual in a round
 _DUAL, _SWEEP, _JUMP = 0.8, 0.6, 10.0  # nanoseconds per site: of an iteration and a sweep by label, of jump and merge
 _WINDOW = 5  # rounds in which the bound must have come so much closer,
-_CLOSER = 0.02  # as a share of the gap, or the dual is refined, or rests
+_CLOSER = 0.005  # as a share of the gap, or the dual is refined, or rests
 _LONGEST_REST = 64  # rounds
 _PATIENCE = 100  # rounds without any gain, where nothing else limits them
 

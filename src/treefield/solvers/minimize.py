@@ -12,9 +12,9 @@ from treefield.results import MAPResult
 from treefield.solvers.guided import guided
 from treefield.solvers.run import checked_limits
 from treefield.solvers.tree_bp import tree_bp
+from treefield.trees.dual import dual_bytes
 from treefield.trees.forests import CycleError, has_few_edges
 from treefield.trees.sets import tree_set_bytes
-from treefield.trees.strips import dual_bytes
 from treefield.validation import choice, memory_size, model, thread_count
 
 METHODS = ("auto", "anneal", "genetic", "icm", "loopy_bp", "scan_line", "t_icm", "t_ils", "tree_bp", "trw")

@@ -7,7 +7,7 @@ from typing import Any
 
 from treefield.results import MAPResult
 from treefield.solvers.run import CONVERGED, begin, checked_limits
-from treefield.trees.strips import ARITHMETICS
+from treefield.trees.fixed_point import ARITHMETICS
 from treefield.validation import choice, model
 
 _MAXITER = 1000  # where no limit is given
@@ -76,7 +76,7 @@ def trw(
             run.bound = dual.iterate(run.x)
             run.record(None)
             if not rise.goes_on(run.bound):
-                if arithmetic == "auto" and dual.refine():
+                if dual.refine():
                     rise = Rise(limits["tol"])
                 elif run.goes_on():
                     run.stop(CONVERGED, "converged: the bound no longer rises")

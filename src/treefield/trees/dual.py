@@ -7,17 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from treefield.kernels.kinds import EnvelopeRule, TableRule
+from treefield.kernels.kinds import EnvelopeRule
 from treefield.models.pairwise import edge_shape
+from treefield.trees.fixed_point import all_weights, fixed_point, is_whole, possible, raised_table, unit_of
 from treefield.trees.schedules import LANES
 
-ARITHMETICS = ("int16", "float32", "float64")  # from the fastest to the most exact
-_LIMITS = {"int16": 2.0**15 - 1, "float32": 2.0**22}  # the greatest integers that sums may reach
-_LARGEST_INT16 = 181**2  # a square that int16 holds
-_STEPS = 64  # the least pairwise cost must be so many units of int16: a coarser grid loosens the bound
 _PARTS = 2**16  # int16 shares are given in units of one in so many
-_LOST = 1e-4  # the share of the pairwise costs that rounding down may take
-_FINEST = 8  # bits after the point of a pairwise cost, before its weight, that integers can hold
 _ROUNDINGS = 64  # in float64: at most so many roundings lead from one site's costs to what it adds to the bound
 
 
@@ -31,18 +26,16 @@ class Dual:
 
     def __init__(self, mrf: Any, arithmetic: str = "auto") -> None:
         self._mrf = mrf
-        possible = [name for name in ARITHMETICS if fixed_point(mrf, name)[1] == ""]
-        if arithmetic == "auto":
-            arithmetic = possible[0]
-        elif arithmetic not in possible:
-            raise ValueError(f"arithmetic={arithmetic!r} does not hold these costs: {fixed_point(mrf, arithmetic)[1]}")
-        self._finer = possible[possible.index(arithmetic) + 1 : 2]  # float64 is no finer than need be
+        self._finer = possible(mrf) if arithmetic == "auto" else [arithmetic]
+        reason = fixed_point(mrf, self._finer[0])[1]
+        if reason:
+            raise ValueError(f"arithmetic={arithmetic!r} does not hold these costs: {reason}")
         self.bound = -math.inf
-        self._load(arithmetic)
+        self._load(self._finer.pop(0))
 
     def _load(self, arithmetic: str) -> None:
         """Have the kernels ready; the costs are brought in when they are first needed, by whoever needs them."""
-        from treefield.kernels import trw
+        from treefield.kernels import strips, trw
         from treefield.kernels.arrays import aligned
         from treefield.kernels.jit import loading
 
@@ -54,14 +47,14 @@ class Dual:
         self._filled = False
         nothing = self._strips._replace(planes=0)
         with loading():
-            trw.to_strips(nothing, nothing.shares[:0], nothing.shares)
-            trw.from_strips(nothing, np.zeros(1, np.int32))
-            trw.pack_costs(nothing, self._mrf.flat_unary, np.zeros(1), 1.0, True)
-            trw.pass_forward(nothing, self._rule, 0, 0, self._scratch)
-            trw.pass_backward(nothing, self._rule, 0, 0, self._scratch)
+            strips.to_strips(nothing, nothing.shares[:0], nothing.shares)
+            strips.from_strips(nothing, np.zeros(1, np.int32))
+            strips.pack_costs(nothing, self._mrf.flat_unary, np.zeros(1), 1.0, True)
+            trw.pass_forward(nothing, self._rule, self._scratch)
+            trw.pass_backward(nothing, self._rule, self._scratch)
 
     def _fill(self) -> None:
-        from treefield.kernels.trw import pack_costs
+        from treefield.kernels.strips import pack_costs
 
         mrf, whole = self._mrf, self.arithmetic != "float64"
         weights = _edge_weights(mrf)
@@ -71,18 +64,16 @@ class Dual:
         best, magnitude = pack_costs(self._strips, mrf.flat_unary, reach, self._scale, whole)
         base = 0.0 if mrf.has_edge_tables else float(mrf.pairwise.table(mrf.labels).min())
         self._constant = best + base * sum(float(weight.sum()) for weight in weights)
-        magnitude += abs(base) * sum(float(np.abs(weight).sum()) for weight in weights)
-        self._margin = np.finfo(np.float64).eps * mrf.size * magnitude
-        if not whole:
-            self._margin += _ROUNDINGS * np.finfo(np.float64).eps * mrf.size * _magnitude(mrf, reach)
-        self._rounds_up = _is_whole(mrf)
+        magnitude += abs(base) * sum(float(np.abs(weight).sum()) for weight in weights) + _magnitude(mrf, reach)
+        self._margin = (1 if whole else _ROUNDINGS) * np.finfo(np.float64).eps * mrf.size * magnitude
+        self._rounds_up = is_whole(mrf)
         self._filled = True
 
     def _place_weights(self, weights: list[np.ndarray]) -> None:
         """The weights of the edges after each site, along the last axis, the one before and the first; then of those
         before it along the latter two."""
         strips = self._strips
-        unit = _unit(_raised(self._mrf)) if self.arithmetic != "float64" else 0.0
+        unit = unit_of(raised_table(self._mrf)) if self.arithmetic != "float64" else 0.0
         places = strips.weights.reshape(5, -1)
         for number, axis in enumerate(range(len(weights) - 1, -1, -1)):
             scaled = weights[axis] * self._scale
@@ -112,22 +103,21 @@ class Dual:
         self._place(parts, self._strips.shares)
 
     def _place(self, values: np.ndarray, out: np.ndarray) -> None:
-        from treefield.kernels.trw import to_strips
+        from treefield.kernels.strips import to_strips
 
         to_strips(self._strips, np.ascontiguousarray(values, out.dtype).reshape(-1), out)
 
     def iterate(self, x: np.ndarray) -> float:
         """One pass forward, whose decoding is written to the int32 labelling `x`, and one back; returns the bound,
         which never falls."""
-        from treefield.kernels import trw
+        from treefield.kernels.strips import from_strips
+        from treefield.kernels.trw import pass_backward, pass_forward
 
         if not self._filled:
             self._fill()
-        strips = self._strips
-        last = strips.planes * strips.strips
-        trw.pass_forward(strips, self._rule, 0, last, self._scratch)
-        trw.from_strips(strips, x.reshape(-1))
-        found = self._constant + trw.pass_backward(strips, self._rule, 0, last, self._scratch) / self._scale
+        pass_forward(self._strips, self._rule, self._scratch)
+        from_strips(self._strips, x.reshape(-1))
+        found = self._constant + pass_backward(self._strips, self._rule, self._scratch) / self._scale
         found -= self._margin + np.finfo(np.float64).eps * abs(found)
         if self._rounds_up:
             found = math.ceil(found)
@@ -136,7 +126,7 @@ class Dual:
 
     def refine(self) -> bool:
         """Go on with the next more exact arithmetic, from the same messages; False if there is none."""
-        from treefield.kernels.trw import convert
+        from treefield.kernels.strips import convert
 
         if not self._finer:
             return False
@@ -146,85 +136,21 @@ class Dual:
         return True
 
 
-def dual_bytes(mrf: Any, arithmetic: str = "auto") -> int:
-    """The memory that `Dual` needs, roughly."""
-    if arithmetic == "auto":
-        arithmetic = next(name for name in ARITHMETICS if not fixed_point(mrf, name)[1])
+def dual_bytes(mrf: Any) -> int:
+    """The memory that `Dual` needs, roughly, with all its refinements."""
+    total = 48 * mrf.size  # while costs are brought in
     planes, _, columns = _planes(mrf.shape)
-    dtype = np.dtype(arithmetic)
-    strips, n = _strip_count(mrf.shape, dtype), lanes(dtype)
-    sites = planes * strips * (columns + n) * n
-    return sites * dtype.itemsize * ((1 + len(mrf.shape)) * mrf.labels + 8) + 16 * mrf.size
+    for arithmetic in possible(mrf):
+        dtype = np.dtype(arithmetic)
+        n = lanes(dtype)
+        sites = planes * _strip_count(mrf.shape, dtype) * (columns + n) * n
+        total += sites * dtype.itemsize * ((1 + len(mrf.shape)) * mrf.labels + 8)
+    return total
 
 
 def lanes(dtype: np.dtype) -> int:
     """How many rows a strip has."""
     return 2 * LANES if dtype == np.int16 else LANES
-
-
-def fixed_point(mrf: Any, arithmetic: str) -> tuple[float, str]:
-    """The factor that makes costs integers of an arithmetic, and "" or why it does not hold them."""
-    if arithmetic == "float64":
-        return 1.0, ""
-    if mrf.has_edge_tables:
-        return 0.0, "there is a table for every edge"
-    table = _raised(mrf)
-    weights = np.abs(_weights(mrf))
-    largest = float(weights.max(initial=0.0))
-    cap = largest * float(table.max())
-    if not math.isfinite(cap):
-        return 0.0, "some pairs are forbidden"
-    unit = _unit(table)
-    if unit == 0:
-        return 0.0, "its pairwise costs, without their weights, are no integers"
-    if cap == 0:
-        return 1.0, "" if arithmetic == "float32" else "there are no pairwise costs"
-    scale = _LIMITS[arithmetic] / (4 * len(mrf.shape) * cap)
-    if arithmetic == "float32":
-        scale = 2.0 ** math.floor(math.log2(scale))
-    else:
-        if unit > 1 or table.max() > _LARGEST_INT16 or mrf.labels > _LARGEST_INT16:
-            return 0.0, "its pairwise costs, without their weights, are no small integers"
-        if _weights(mrf).min(initial=0.0) < 0:
-            return 0.0, "some weights are negative"
-        rule = mrf.rule(np.dtype(np.int16))
-        if isinstance(rule, EnvelopeRule) or (isinstance(rule, TableRule) and mrf.labels**2 > _LIMITS["int16"]):
-            return 0.0, "its labels are too many, or unevenly spaced"
-        scale = math.floor(scale) if scale >= 1 else math.floor(largest * scale) / largest
-        if largest * scale * float(table[table > 0].min()) < _STEPS:
-            return 0.0, "its pairwise costs differ too much"
-    scaled = weights * scale
-    if (scaled - np.floor(scaled / unit) * unit).sum() > _LOST * scaled.sum():
-        return 0.0, "rounding would change the weights"
-    return float(scale), ""
-
-
-def _raised(mrf: Any) -> np.ndarray:
-    """The table of the pairwise cost, its least entry made 0."""
-    table = mrf.pairwise.table(mrf.labels)
-    return table - table.min()
-
-
-def _unit(table: np.ndarray) -> float:
-    """The least power of two, from 1 on, that makes a table integers; 0 if none does."""
-    for bits in range(_FINEST + 1):
-        if np.all(np.mod(table * 2.0**bits, 1.0) == 0):
-            return 2.0**bits
-    return 0.0
-
-
-def _is_whole(mrf: Any) -> bool:
-    """Whether all costs, and so all energies, are integers."""
-    tables = mrf.pairwise.tables if mrf.has_edge_tables else [mrf.pairwise.table(mrf.labels)]
-    values = [*tables, _weights(mrf), *mrf.unary]
-    return all(value.dtype.kind in "ui" or bool(np.all(value == np.floor(value))) for value in values)
-
-
-def _weights(mrf: Any) -> np.ndarray:
-    """The weights of all edges, one after the other, or one for each axis; those of axes without edges left out."""
-    grid = mrf.kernel_grid()
-    used = np.array([n > 1 for n in mrf.shape])
-    return np.asarray(grid.weights[used] if grid.uniform else grid.weights, np.float64)
 
 
 def _edge_weights(mrf: Any) -> list[np.ndarray]:
@@ -259,14 +185,12 @@ def _reach(mrf: Any, weights: list[np.ndarray]) -> np.ndarray:
 def _magnitude(mrf: Any, reach: np.ndarray) -> float:
     """What costs and messages, at any step of computing them in float64, can be."""
     rule = mrf.rule(np.float64)
-    steepest = 0.0
+    tables = mrf.pairwise.tables if mrf.has_edge_tables else [mrf.pairwise.table(mrf.labels)]
+    steepest = max(float(np.abs(table[np.isfinite(table)]).max(initial=0.0)) for table in tables)
     if isinstance(rule, EnvelopeRule):  # parabolas go beyond the cutoff
-        values = rule.truncated.values64
-        steepest = float(np.abs(_weights(mrf)).max(initial=0.0)) * float(values[-1] - values[0]) ** 2
-    elif mrf.has_edge_tables:  # not shifted to start at 0
-        tables = [np.abs(table[np.isfinite(table)]).max(initial=0.0) for table in mrf.pairwise.tables]
-        steepest = max(tables) * float(np.abs(_weights(mrf)).max(initial=0.0))
-    return 4 * float(reach.max()) + 4 * len(mrf.shape) * steepest
+        steepest = max(steepest, float(rule.truncated.values64[-1] - rule.truncated.values64[0]) ** 2)
+    largest = float(np.abs(all_weights(mrf)).max(initial=0.0))
+    return 4 * float(reach.max()) + 4 * len(mrf.shape) * largest * steepest
 
 
 def _planes(shape: tuple[int, ...]) -> tuple[int, int, int]:
@@ -279,7 +203,7 @@ def _strip_count(shape: tuple[int, ...], dtype: np.dtype) -> int:
 
 def _strips(mrf: Any, dtype: np.dtype) -> Any:
     from treefield.kernels.arrays import zeros
-    from treefield.kernels.trw import Strips
+    from treefield.kernels.strips import Strips
 
     planes, rows, columns = _planes(mrf.shape)
     n, strips = lanes(dtype), _strip_count(mrf.shape, dtype)
