@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 
+import dual
 import problems
 import search
 import treefield as tf
@@ -211,6 +212,11 @@ SECTIONS = {
         search.annealing,
         search.best,
         search.jumps,
+        dual.strips,
+        dual.expansion,
+        dual.middlebury,
+        dual.frustrated,
+        dual.beliefs,
     )
 }
 
