@@ -16,6 +16,7 @@ _STEPS = 64  # the least pairwise cost must be so many units of int16: a coarser
 _LOST = 1e-4  # the share of the pairwise costs that rounding down may take
 _FINEST = 8  # bits after the point of a pairwise cost, before its weight, that integers can hold
 _TINY = 1e-200
+_NUDGE = 1 + 1e-12  # lets what is whole but for rounding not be rounded down
 
 
 def possible(mrf: Any) -> list[str]:
@@ -52,22 +53,32 @@ def fixed_point(mrf: Any, arithmetic: str) -> tuple[float, str]:
         return 1.0, "" if arithmetic == "float32" else "there are no pairwise costs"
     scale = _LIMITS[arithmetic] / (4 * len(mrf.shape) * cap)
     if arithmetic == "float32":
-        scale = 2.0 ** math.floor(math.log2(scale))
+        scales = [2.0 ** math.floor(math.log2(scale))]
     else:
-        if unit > 1 or table.max() > _LARGEST_INT16 or mrf.labels > _LARGEST_INT16:
-            return 0.0, "its pairwise costs, without their weights, are no small integers"
-        if all_weights(mrf).min(initial=0.0) < 0:
-            return 0.0, "some weights are negative"
-        rule = mrf.rule(np.dtype(np.int16))
-        if isinstance(rule, EnvelopeRule) or (isinstance(rule, TableRule) and mrf.labels**2 > _LIMITS["int16"]):
-            return 0.0, "its labels are too many, or unevenly spaced"
-        scale = math.floor(scale) if scale >= 1 else math.floor(largest * scale) / largest
-        if largest * scale * float(table[table > 0].min()) < _STEPS:
+        reason = _no_int16(mrf, table, unit)
+        if reason:
+            return 0.0, reason
+        # whole costs stay whole; or else the largest weight, and so those that divide it, become whole
+        scales = [math.floor(scale), math.floor(largest * scale) / largest * _NUDGE]
+        if largest * scales[1] * float(table[table > 0].min()) < _STEPS:
             return 0.0, "its pairwise costs differ too much"
-    scaled = weights * scale
-    if (scaled - np.floor(scaled / unit) * unit).sum() > _LOST * scaled.sum():
-        return 0.0, "rounding would change the weights"
-    return float(scale), ""
+    for scale in scales:
+        scaled = weights * scale
+        if scale > 0 and (scaled - np.floor(scaled / unit) * unit).sum() <= _LOST * scaled.sum():
+            return float(scale), ""
+    return 0.0, "rounding would change the weights"
+
+
+def _no_int16(mrf: Any, table: np.ndarray, unit: float) -> str:
+    """Why the message rule of a model does not work in int16, or ""."""
+    if unit > 1 or table.max() > _LARGEST_INT16 or mrf.labels > _LARGEST_INT16:
+        return "its pairwise costs, without their weights, are no small integers"
+    if all_weights(mrf).min(initial=0.0) < 0:
+        return "some weights are negative"
+    rule = mrf.rule(np.dtype(np.int16))
+    if isinstance(rule, EnvelopeRule) or (isinstance(rule, TableRule) and mrf.labels**2 > _LIMITS["int16"]):
+        return "its labels are too many, or unevenly spaced"
+    return ""
 
 
 def raised_table(mrf: Any) -> np.ndarray:
