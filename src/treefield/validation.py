@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+_MOST_THREADS = 4096
+
 
 def real_array(value: Any, name: str) -> np.ndarray:
     """`value` as a real NumPy array, or a TypeError."""
@@ -91,21 +93,31 @@ def labelling(x: Any, shape: tuple[int, ...], labels: int, name: str = "x", copy
 
 def in_place(x: Any, mrf: Any) -> np.ndarray:
     """A flat view of a labelling that a kernel may write to, or an error."""
-    flat = labels_of(x, mrf)
+    labels_of(x, mrf)
+    return writable(x, mrf)
+
+
+def writable(x: Any, mrf: Any) -> np.ndarray:
+    """A flat view of an array that a kernel may write a labelling to, whatever is in it, or an error."""
+    flat = _flat_labels(x, mrf, "x")
     if not flat.flags.writeable:
-        raise ValueError("x is read-only, but a sweep changes it in place: give a copy")
+        raise ValueError("x is read-only, but it is changed in place: give a copy")
     return flat
 
 
 def labels_of(x: Any, mrf: Any, name: str = "x") -> np.ndarray:
     """A flat view of a labelling that a kernel may read, or an error."""
-    if not isinstance(x, np.ndarray) or x.dtype != np.int32 or not x.flags.c_contiguous or x.shape != mrf.shape:
-        came = f"{x.dtype} array of shape {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
-        raise ValueError(f"{name} must be a C-contiguous int32 array of shape {mrf.shape}, got {came}")
-    flat = x.reshape(-1)
+    flat = _flat_labels(x, mrf, name)
     if flat.view(np.uint32).max() >= mrf.labels:
         raise ValueError(f"{name} holds labels from {flat.min()} to {flat.max()}, expected 0 to {mrf.labels - 1}")
     return flat
+
+
+def _flat_labels(x: Any, mrf: Any, name: str) -> np.ndarray:
+    if not isinstance(x, np.ndarray) or x.dtype != np.int32 or not x.flags.c_contiguous or x.shape != mrf.shape:
+        came = f"{x.dtype} array of shape {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
+        raise ValueError(f"{name} must be a C-contiguous int32 array of shape {mrf.shape}, got {came}")
+    return x.reshape(-1)
 
 
 def choice(value: Any, name: str, allowed: tuple[str, ...]) -> str:
@@ -164,7 +176,9 @@ def thread_count(threads: Any) -> int:
             return count(int(text), "TREEFIELD_NUM_THREADS", 1)
         except ValueError:
             raise ValueError(f"TREEFIELD_NUM_THREADS must be a positive integer, got {text!r}") from None
-    return count(threads, "threads", 1)
+    if count(threads, "threads", 1) > _MOST_THREADS:
+        raise ValueError(f"threads must be at most {_MOST_THREADS}, got {threads}")
+    return int(threads)
 
 
 def memory_size(value: Any, name: str) -> int:

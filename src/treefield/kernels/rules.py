@@ -225,19 +225,19 @@ def _message_overload(kind, weight, edge, own_first, low, h, base, out, at, labe
 
         def linear(kind, weight, edge, own_first, low, h, base, out, at, labels):
             step = width(h)
-            values, even = kind.truncated.values, kind.truncated.spacing[0]
-            cap = weight * full(kind.truncated.cutoff[0])
+            values, even, cutoff = kind.truncated.values, kind.truncated.spacing[0], kind.truncated.cutoff[0]
+            cap = weight * full(cutoff)
             rise = weight * full(even)
             value = minimum(load(h, base) - low, cap)
             store(out, at, value)
             for s in range(1, labels):
                 if even == 0:
-                    rise = weight * full(values[s] - values[s - 1])
+                    rise = weight * full(h.dtype.type(min(values[s] - values[s - 1], cutoff)))
                 value = minimum(minimum(load(h, base + s * step) - low, cap), value + rise)
                 store(out, at + s * step, value)
             for s in range(labels - 2, -1, -1):
                 if even == 0:
-                    rise = weight * full(values[s + 1] - values[s])
+                    rise = weight * full(h.dtype.type(min(values[s + 1] - values[s], cutoff)))
                 value = minimum(load(out, at + s * step), value + rise)
                 store(out, at + s * step, value)
 

@@ -81,7 +81,7 @@ def _edges_overload(kind, strips, axis, strip, t, before):
         if before:
             first -= of[a * dimensions + a]
         number = full(first) + cast(lane_numbers(), np.int64) * full(row - column)
-        return minimum(where(number < full(0), full(0), number), full(strips.edges - 1))
+        return minimum(where(number < full(0), full(0), number), full(max(strips.edges - 1, 0)))
 
     return numbers
 

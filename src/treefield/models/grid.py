@@ -238,8 +238,8 @@ class GridMRF:
         low, high, forbidden = _finite_range(self.unary)
         weights = self._edge_weights
         self._negative = bool(weights.size and weights.min() < 0)
-        table = self._tables if self._tables is not None else self.pairwise.table(self.labels)
-        table_low, table_high, forbidden_pairs = _finite_range(table)
+        costs = self._tables if self._tables is not None else self.pairwise.costs(self.labels)
+        table_low, table_high, forbidden_pairs = _finite_range(costs)
         if forbidden_pairs and self._negative:
             raise ValueError(
                 "a negative weight times a forbidden (+inf) pairwise cost would be -inf; make the weights at least 0"

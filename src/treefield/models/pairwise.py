@@ -38,6 +38,10 @@ class Pairwise:
         """V as a float64 array [first label, second label], without the weight."""
         raise TypeError(f"{type(self).__name__} has no table")
 
+    def costs(self, labels: int) -> np.ndarray:
+        """Every value that V has, in any number and order: less than the table where that is known."""
+        return self.table(labels)
+
     def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
         """The kernels' message rule, in the arithmetic of `dtype`; `negative` if some weight is, `big` stands in for
         forbidden costs."""
@@ -65,6 +69,9 @@ class Potts(Pairwise):
 
     def table(self, labels: int) -> np.ndarray:
         return 1.0 - np.eye(labels)
+
+    def costs(self, labels: int) -> np.ndarray:
+        return np.arange(min(labels, 2), dtype=np.float64)
 
     def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
         if labels == 2:
@@ -105,11 +112,15 @@ class _Truncated(Pairwise):
 
     def table(self, labels: int) -> np.ndarray:
         v = self._positions(labels)
-        with np.errstate(over="ignore"):
-            table = np.minimum(self._distance(v[:, None] - v[None, :]), self.cutoff)
+        table = np.minimum(self._distance(v[:, None] - v[None, :]), self.cutoff)
         if not np.isfinite(table).all():
             raise ValueError(f"values from {v.min():g} to {v.max():g} are too far apart: their distance overflows")
         return table
+
+    def costs(self, labels: int) -> np.ndarray:
+        if self.values is not None:
+            return self.table(labels)
+        return np.minimum(self._distance(np.arange(labels, dtype=np.float64)), self.cutoff)
 
     def _truncated(self, labels: int, dtype: np.dtype) -> Truncated | None:
         """For the rules; None if the positions do not ascend."""
@@ -143,8 +154,8 @@ class TruncatedLinear(_Truncated):
     """
 
     def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
-        truncated = self._truncated(labels, dtype)
-        if labels == 2 or negative or truncated is None:
+        truncated = None if labels == 2 or negative else self._truncated(labels, dtype)
+        if truncated is None:
             return super().rule(labels, dtype, negative, big)
         costs = self._window(truncated)
         if truncated.spacing > 0 and len(costs) <= _SHORT_WINDOW:
@@ -167,11 +178,12 @@ class TruncatedQuadratic(_Truncated):
 
     @staticmethod
     def _distance(difference: np.ndarray) -> np.ndarray:
-        return difference * difference
+        with np.errstate(over="ignore"):
+            return difference * difference
 
     def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
-        truncated = self._truncated(labels, dtype)
-        if labels == 2 or negative or truncated is None:
+        truncated = None if labels == 2 or negative else self._truncated(labels, dtype)
+        if truncated is None:
             return super().rule(labels, dtype, negative, big)
         costs = self._window(truncated)
         if truncated.spacing == 0 or 2 * len(costs) > _WIDEST_WINDOW:
@@ -236,6 +248,8 @@ class EdgeTables(Pairwise):
                 )
         kept = [smallest_dtype(table, "tables") for table in self.tables]
         dtype = np.result_type(np.float32, *kept)
+        if not any(table.size for table in self.tables):  # no edges: kernels read one all the same
+            return np.zeros(labels * labels, dtype)
         return np.concatenate(
             [np.zeros(1, dtype), *(table.astype(dtype, copy=False).reshape(-1) for table in self.tables)]
         )[1:]

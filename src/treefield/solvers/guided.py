@@ -35,14 +35,15 @@ _PATIENCE = 100  # rounds without any gain, where nothing else limits them
 
 
 def guided(
-    mrf: Any, x0: Any, rng: Any, limits: dict[str, Any], threads: int | None, memory: str, dual: bool
+    mrf: Any, x0: Any, rng: Any, limits: dict[str, Any], threads: int | None, memory: str, arithmetic: str | None
 ) -> MAPResult:
-    """Minimise within checked limits; without the `dual` by jumps alone."""
+    """Minimise within checked limits; without any `arithmetic` for the dual by jumps alone."""
     unlimited = all(limits[name] is None for name in ("maxiter", "time_limit", "patience"))
     run, rng = begin("auto", mrf, x0, rng, limits)
     workers = thread_count(threads)
     with run:
-        search = _Guided(run, mrf.dual() if dual else None, mrf.tree_set(memory=memory, threads=threads), rng)
+        dual = None if arithmetic is None else mrf.dual(arithmetic)
+        search = _Guided(run, dual, mrf.tree_set(memory=memory, threads=threads), rng)
         with ThreadPoolExecutor(1, thread_name_prefix="treefield") as pool:
             while run.goes_on():
                 search.round(pool if workers > 1 else None)
@@ -88,7 +89,7 @@ class _Guided:
             run.bound = dual.burst(run.late) if burst is None else burst.result()
             dual.learn(run.energy + change, run.nit, -suggested, -jumped)
         run.record(change)
-        gained = run.energy < energy - ROUNDING * abs(energy) or not run.bound <= bound
+        gained = run.energy < energy - ROUNDING * abs(energy) or run.bound > bound
         self.idle = 0 if gained else self.idle + 1
 
     def _descend(self, x: np.ndarray) -> float:

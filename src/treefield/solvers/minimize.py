@@ -8,14 +8,18 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from treefield.results import MAPResult
 from treefield.solvers.guided import guided
 from treefield.solvers.run import checked_limits
+from treefield.solvers.start import starting_labelling
 from treefield.solvers.tree_bp import tree_bp
 from treefield.trees.dual import dual_bytes
+from treefield.trees.fixed_point import possible
 from treefield.trees.forests import CycleError, has_few_edges
 from treefield.trees.sets import tree_set_bytes
-from treefield.validation import choice, memory_size, model, thread_count
+from treefield.validation import choice, generator, memory_size, model, real_scalar, thread_count
 
 METHODS = ("auto", "anneal", "genetic", "icm", "loopy_bp", "scan_line", "t_icm", "t_ils", "tree_bp", "trw")
 
@@ -65,9 +69,10 @@ def minimize(
         it has long gained nothing.
     memory_limit : int or str, optional
         Bytes, or text such as "500 MB", that may be used beside the model: without room for the dual (`trw`) "auto"
-        is T-ILS alone; without room for packed costs, T-ILS in little memory.
+        is T-ILS alone, without a bound; without room for packed costs, T-ILS in little memory.
     callback, rng, progress, threads
-        As in `t_ils`. The same seed gives the same answer for any number of threads; two are of use.
+        As in `t_ils`; called once on a tree. The same seed gives the same answer for any number of threads; two are of
+        use.
 
     Returns
     -------
@@ -90,14 +95,27 @@ def minimize(
     if method != "auto":
         return _named(method, mrf, x0, tol, memory_limit, given | {"rng": rng, "threads": threads}, progress, options)
     if options:
-        raise TypeError(f'method="auto" takes no {next(iter(options))}; name a method that does, such as "t_ils"')
-    limits = checked_limits(**given, progress=progress, tol=tol)
+        raise TypeError(
+            f'method="auto" takes no {next(iter(options))}; name a method that does, such as method="t_ils"'
+        )
+    limits = checked_limits(**given, progress=progress, tol=real_scalar(tol, "tol"))
     thread_count(threads)
-    memory, dual = _what_fits(mrf, None if memory_limit is None else memory_size(memory_limit, "memory_limit"))
+    rng = generator(rng)
+    memory, arithmetic = _what_fits(mrf, None if memory_limit is None else memory_size(memory_limit, "memory_limit"))
     if has_few_edges(mrf):
         with contextlib.suppress(CycleError):
-            return tree_bp(mrf)
-    return guided(mrf, "unary" if x0 is None else x0, rng, limits, threads, memory, dual)
+            return _exact(mrf, x0, rng, callback)
+    return guided(mrf, "unary" if x0 is None else x0, rng, limits, threads, memory, arithmetic)
+
+
+def _exact(mrf: Any, x0: Any, rng: np.random.Generator, callback: Callable[[MAPResult], Any] | None) -> MAPResult:
+    """The answer on a tree; a start is checked all the same."""
+    starting_labelling(mrf, x0, rng)
+    result = tree_bp(mrf)
+    if callback is not None:
+        with contextlib.suppress(StopIteration):
+            callback(result)
+    return result
 
 
 def _named(
@@ -107,7 +125,7 @@ def _named(
     solver = getattr(importlib.import_module(f"treefield.solvers.{method}"), method)
     takes = inspect.signature(solver).parameters
     given |= {"x0": x0, "memory_limit": memory_limit, "progress": progress or None}
-    given["tol"] = tol if method == "trw" or tol != _TOL else None
+    given["tol"] = tol if method == "trw" or tol is not _TOL else None
     given = {name: value for name, value in given.items() if value is not None} | options
     for name in given:
         if name not in takes:
@@ -115,15 +133,17 @@ def _named(
     return solver(mrf, **given)
 
 
-def _what_fits(mrf: Any, limit: int | None) -> tuple[str, bool]:
-    """Which tree set, and whether the dual, go into so many bytes."""
+def _what_fits(mrf: Any, limit: int | None) -> tuple[str, str | None]:
+    """Which tree set, and the dual in which arithmetic, go into so many bytes."""
     if limit is None:
-        return "auto", True
-    labellings = _LABELLINGS * 4 * mrf.size
+        return "auto", "auto"
+    arithmetics = possible(mrf)
+    packed, labellings = tree_set_bytes(mrf, "auto"), _LABELLINGS * 4 * mrf.size
     needs = {
-        ("auto", True): labellings + tree_set_bytes(mrf, "auto") + dual_bytes(mrf),
-        ("auto", False): labellings + tree_set_bytes(mrf, "auto"),
-        ("low", False): labellings + tree_set_bytes(mrf, "low"),
+        ("auto", "auto"): labellings + packed + dual_bytes(mrf, arithmetics),
+        ("auto", arithmetics[0]): labellings + packed + dual_bytes(mrf, arithmetics[:1]),
+        ("auto", None): labellings + packed,
+        ("low", None): labellings + tree_set_bytes(mrf, "low"),
     }
     for what, need in needs.items():
         if need <= limit:

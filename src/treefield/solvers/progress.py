@@ -20,7 +20,7 @@ class Bar:
         """So many iterations further, the search is here."""
         self._best = min(self._best, best)
         figures = {"energy": f"{energy:.7g}", "best": f"{self._best:.7g}"}
-        figures |= {name: f"{value:.4g}" for name, value in more.items()}
+        figures |= {name: f"{value:.{7 if name == 'bound' else 4}g}" for name, value in more.items()}
         self._bar.set_postfix(figures, refresh=False)
         self._bar.update(iterations)
 

@@ -105,13 +105,13 @@ class Run:
             return False
         if self._interrupts.pending:
             self._interrupt(self._interrupts.pending)
+        elif self._tol is not None and self.gap <= self._tol:
+            proved = "proved optimal" if self.gap <= 0 else f"gap {self.gap:.2g} within tol = {self._tol:g}"
+            self.stop(CONVERGED, f"converged: {proved}")
         elif self._maxiter is not None and self.nit >= self._maxiter:
             self.stop(MAXITER, f"maxiter = {self._maxiter} iterations made")
         elif self._out_of_time():
             self.stop(TIME_LIMIT, f"time_limit = {self._time_limit:g} s reached")
-        elif self._tol is not None and self.gap <= self._tol:
-            proved = "proved optimal" if self.gap <= 0 else f"gap {self.gap:.2g} within tol = {self._tol:g}"
-            self.stop(CONVERGED, f"converged: {proved}")
         elif self._patience is not None and self.nit - self._last_gain >= self._patience:
             self.stop(CONVERGED, f"no new best in patience = {self._patience} iterations")
         return not self._message
@@ -327,6 +327,8 @@ def checked_limits(
         tol = real_scalar(tol, "tol")
         if tol < 0:
             raise ValueError(f"tol must be at least 0, got {tol:g}")
+    if not isinstance(progress, bool | np.bool_):
+        raise TypeError(f"progress must be True or False, got {progress!r}")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function of one MAPResult, got {callback!r}")
     if maxiter is None and time_limit is None and patience is None:

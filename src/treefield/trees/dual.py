@@ -7,10 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from treefield.kernels.kinds import EnvelopeRule
+from treefield.kernels.kinds import BinaryRule, EnvelopeRule, LinearRule, LinearWindowRule, TableRule, WindowRule
 from treefield.models.pairwise import edge_shape
-from treefield.trees.fixed_point import all_weights, fixed_point, is_whole, possible, raised_table, unit_of
+from treefield.trees.fixed_point import (
+    ARITHMETICS,
+    all_weights,
+    fixed_point,
+    is_positive,
+    is_whole,
+    least_of,
+    pairwise_values,
+    possible,
+    raised_costs,
+    unit_of,
+)
 from treefield.trees.schedules import LANES
+from treefield.validation import choice, writable
 
 _PARTS = 2**16  # int16 shares are given in units of one in so many
 _ROUNDINGS = 64  # in float64: at most so many roundings lead from one site's costs to what it adds to the bound
@@ -26,10 +38,11 @@ class Dual:
 
     def __init__(self, mrf: Any, arithmetic: str = "auto") -> None:
         self._mrf = mrf
+        choice(arithmetic, "arithmetic", ("auto", *ARITHMETICS))
         self._finer = possible(mrf) if arithmetic == "auto" else [arithmetic]
         reason = fixed_point(mrf, self._finer[0])[1]
         if reason:
-            raise ValueError(f"arithmetic={arithmetic!r} does not hold these costs: {reason}")
+            raise ValueError(f'arithmetic={arithmetic!r} does not hold these costs: {reason}; use "auto"')
         self.bound = -math.inf
         self._load(self._finer.pop(0))
 
@@ -62,18 +75,23 @@ class Dual:
         self._place_weights(weights)
         self._place_shares()
         best, magnitude = pack_costs(self._strips, mrf.flat_unary, reach, self._scale, whole)
-        base = 0.0 if mrf.has_edge_tables else float(mrf.pairwise.table(mrf.labels).min())
+        base = 0.0 if mrf.has_edge_tables else least_of(mrf.pairwise.costs(mrf.labels))
         self._constant = best + base * sum(float(weight.sum()) for weight in weights)
         magnitude += abs(base) * sum(float(np.abs(weight).sum()) for weight in weights) + _magnitude(mrf, reach)
         self._margin = (1 if whole else _ROUNDINGS) * np.finfo(np.float64).eps * mrf.size * magnitude
+        if not whole:
+            largest = float(np.abs(all_weights(mrf)).max(initial=0.0))
+            self._margin += len(mrf.shape) * mrf.size * largest * _unevenness(mrf)
         self._rounds_up = is_whole(mrf)
+        if is_positive(mrf):
+            self.bound = max(self.bound, 0.0)
         self._filled = True
 
     def _place_weights(self, weights: list[np.ndarray]) -> None:
         """The weights of the edges after each site, along the last axis, the one before and the first; then of those
         before it along the latter two."""
         strips = self._strips
-        unit = unit_of(raised_table(self._mrf)) if self.arithmetic != "float64" else 0.0
+        unit = unit_of(raised_costs(self._mrf)) if self.arithmetic != "float64" else 0.0
         places = strips.weights.reshape(5, -1)
         for number, axis in enumerate(range(len(weights) - 1, -1, -1)):
             scaled = weights[axis] * self._scale
@@ -95,11 +113,8 @@ class Dual:
         if self.arithmetic == "int16":
             parts = np.minimum(_PARTS // chains.astype(np.int64), _PARTS - 1).astype(np.uint16).view(np.int16)
         else:
-            dtype = np.dtype(self.arithmetic).type
-            parts = np.array(
-                [0.0, *(np.nextafter(dtype(1) / dtype(n), dtype(0)) if n == 3 else 1 / n for n in (1, 2, 3))]
-            )
-            parts = parts[chains]
+            third = np.nextafter(np.array(1 / 3, self.arithmetic), 0)  # not more than that, when rounded
+            parts = np.array([0, 1, 1 / 2, third])[chains]
         self._place(parts, self._strips.shares)
 
     def _place(self, values: np.ndarray, out: np.ndarray) -> None:
@@ -113,15 +128,16 @@ class Dual:
         from treefield.kernels.strips import from_strips
         from treefield.kernels.trw import pass_backward, pass_forward
 
+        flat = writable(x, self._mrf)
         if not self._filled:
             self._fill()
         pass_forward(self._strips, self._rule, self._scratch)
-        from_strips(self._strips, x.reshape(-1))
+        from_strips(self._strips, flat)
         found = self._constant + pass_backward(self._strips, self._rule, self._scratch) / self._scale
         found -= self._margin + np.finfo(np.float64).eps * abs(found)
         if self._rounds_up:
             found = math.ceil(found)
-        self.bound = max(self.bound, found)
+        self.bound = max(self.bound, float(found))
         return self.bound
 
     def refine(self) -> bool:
@@ -136,11 +152,11 @@ class Dual:
         return True
 
 
-def dual_bytes(mrf: Any) -> int:
-    """The memory that `Dual` needs, roughly, with all its refinements."""
+def dual_bytes(mrf: Any, arithmetics: list[str]) -> int:
+    """The memory that `Dual` needs, roughly: in one arithmetic, or in several one after the other."""
     total = 48 * mrf.size  # while costs are brought in
     planes, _, columns = _planes(mrf.shape)
-    for arithmetic in possible(mrf):
+    for arithmetic in arithmetics:
         dtype = np.dtype(arithmetic)
         n = lanes(dtype)
         sites = planes * _strip_count(mrf.shape, dtype) * (columns + n) * n
@@ -174,8 +190,7 @@ def _reach(mrf: Any, weights: list[np.ndarray]) -> np.ndarray:
             table = np.asarray(mrf.pairwise.tables[axis], np.float64)
             span = table.max(axis=(-2, -1), initial=0.0) - table.min(axis=(-2, -1), initial=0.0)
         else:
-            table = mrf.pairwise.table(mrf.labels)
-            span = table.max() - table.min()
+            span = raised_costs(mrf).max()
         span = np.where(weight == 0, 0.0, np.abs(weight) * np.where(weight == 0, 0.0, span))
         for pad in ((0, 1), (1, 0)):
             reach += np.pad(span, [pad if a == axis else (0, 0) for a in range(reach.ndim)])
@@ -185,12 +200,29 @@ def _reach(mrf: Any, weights: list[np.ndarray]) -> np.ndarray:
 def _magnitude(mrf: Any, reach: np.ndarray) -> float:
     """What costs and messages, at any step of computing them in float64, can be."""
     rule = mrf.rule(np.float64)
-    tables = mrf.pairwise.tables if mrf.has_edge_tables else [mrf.pairwise.table(mrf.labels)]
-    steepest = max(float(np.abs(table[np.isfinite(table)]).max(initial=0.0)) for table in tables)
-    if isinstance(rule, EnvelopeRule):  # parabolas go beyond the cutoff
-        steepest = max(steepest, float(rule.truncated.values64[-1] - rule.truncated.values64[0]) ** 2)
+    steepest = max(float(np.abs(costs[np.isfinite(costs)]).max(initial=0.0)) for costs in pairwise_values(mrf))
+    if isinstance(rule, EnvelopeRule):  # where parabolas meet is rounded as the positions are
+        values, cutoff = rule.truncated.values64, float(rule.truncated.cutoff64[0])
+        steepest = max(steepest, 8 * math.sqrt(cutoff) * float(np.abs(values).max()))
+    elif isinstance(rule, TableRule | BinaryRule):  # with what stands in for forbidden pairs
+        steepest = max(steepest, float(rule.table.max()))
     largest = float(np.abs(all_weights(mrf)).max(initial=0.0))
     return 4 * float(reach.max()) + 4 * len(mrf.shape) * largest * steepest
+
+
+def _unevenness(mrf: Any) -> float:
+    """How far off the pairwise cost messages are: to them labels that nearly are evenly spaced, and positions are
+    rounded. (In the lower envelope that counts as rounding.)"""
+    rule = mrf.rule(np.float64)
+    if not isinstance(rule, LinearRule | LinearWindowRule | WindowRule):
+        return 0.0
+    values, cutoff, spacing = rule.truncated.values, rule.truncated.cutoff, rule.truncated.spacing
+    apart = np.abs(np.subtract.outer(np.arange(mrf.labels), np.arange(mrf.labels)))
+    if not isinstance(rule, LinearRule):
+        used = np.append(rule.costs, np.full(mrf.labels, cutoff))[apart]
+    else:
+        used = np.minimum(apart * spacing if spacing > 0 else np.abs(np.subtract.outer(values, values)), cutoff)
+    return float(np.abs(used - mrf.pairwise.table(mrf.labels)).max())
 
 
 def _planes(shape: tuple[int, ...]) -> tuple[int, int, int]:

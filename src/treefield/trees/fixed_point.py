@@ -11,10 +11,13 @@ from treefield.kernels.kinds import EnvelopeRule, TableRule
 
 ARITHMETICS = ("int16", "float32", "float64")  # from the fastest to the most exact
 _LIMITS = {"int16": 2.0**15 - 2, "float32": 2.0**22}  # the greatest integers that sums may reach
+_WIDEST = {"int16": 2.0**15 - 1, "float32": 2.0**24}  # the greatest integers that positions of labels may reach
 _LARGEST_INT16 = 181**2  # a square that int16 holds
 _STEPS = 64  # the least pairwise cost must be so many units of int16: a coarser grid loosens the bound
 _LOST = 1e-4  # the share of the pairwise costs that rounding down may take
 _FINEST = 8  # bits after the point of a pairwise cost, before its weight, that integers can hold
+_LOST_UNARY = {"int16": 1e-2, "float32": 1e-4}  # the same of the unary costs; where int16 is coarse, float32 follows
+_SAMPLE = 1000  # sites
 _TINY = 1e-200
 _NUDGE = 1 + 1e-12  # lets what is whole but for rounding not be rounded down
 
@@ -37,43 +40,45 @@ def fixed_point(mrf: Any, arithmetic: str) -> tuple[float, str]:
         return 1.0, ""
     if mrf.has_edge_tables:
         return 0.0, "there is a table for every edge"
-    table = raised_table(mrf)
+    costs = raised_costs(mrf)
     weights = np.abs(all_weights(mrf))
     largest = float(weights.max(initial=0.0))
-    cap = largest * float(table.max())
+    cap = largest * float(costs.max())
     if not math.isfinite(cap):
         return 0.0, "some pairs are forbidden"
-    unit = unit_of(table)
-    positions = getattr(mrf.rule(np.float64), "truncated", None)
-    if unit == 0 or (positions is not None and unit_of(positions.values64 - positions.values64[0]) == 0):
+    unit = unit_of(costs)
+    positions = _positions(mrf)
+    steps = unit_of(positions)
+    if unit == 0 or steps == 0:
         return 0.0, "its pairwise costs, without their weights, are no integers"
+    if positions.max() * steps > _WIDEST[arithmetic]:
+        return 0.0, "its labels lie too far apart"
     if 0 < cap < _TINY or cap > 1 / _TINY:
         return 0.0, f"its pairwise costs go up to {cap:g}"
     if cap == 0:
         return 1.0, "" if arithmetic == "float32" else "there are no pairwise costs"
     scale = _LIMITS[arithmetic] / (4 * len(mrf.shape) * cap)
     if arithmetic == "float32":
-        scales = [2.0 ** math.floor(math.log2(scale))]
+        scale = 2.0 ** math.floor(math.log2(scale))
     else:
-        reason = _no_int16(mrf, table, unit)
+        reason = _no_int16(mrf, costs, max(unit, steps))
         if reason:
             return 0.0, reason
-        # whole costs stay whole; or else the largest weight, and so those that divide it, become whole
-        scales = [math.floor(scale), math.floor(largest * scale) / largest * _NUDGE]
-        if largest * scales[1] * float(table[table > 0].min()) < _STEPS:
+        scale = _int16_scale(weights, largest, scale)
+        if largest * scale * float(costs[costs > 0].min()) < _STEPS:
             return 0.0, "its pairwise costs differ too much"
-    for scale in scales:
-        scaled = weights * scale
-        if scale > 0 and (scaled - np.floor(scaled / unit) * unit).sum() <= _LOST * scaled.sum():
-            return float(scale), ""
-    return 0.0, "rounding would change the weights"
+    if _changes(weights, scale, unit):
+        return 0.0, "rounding would change the weights"
+    if _loses_unary(mrf, scale, 2 * len(mrf.shape) * cap, _LOST_UNARY[arithmetic]):
+        return 0.0, "its unary costs differ too little beside its pairwise costs"
+    return float(scale), ""
 
 
-def _no_int16(mrf: Any, table: np.ndarray, unit: float) -> str:
+def _no_int16(mrf: Any, costs: np.ndarray, unit: float) -> str:
     """Why the message rule of a model does not work in int16, or ""."""
-    if unit > 1 or table.max() > _LARGEST_INT16 or mrf.labels > _LARGEST_INT16:
+    if unit > 1 or costs.max() > _LARGEST_INT16 or mrf.labels > _LARGEST_INT16:
         return "its pairwise costs, without their weights, are no small integers"
-    if all_weights(mrf).min(initial=0.0) < 0:
+    if mrf.kernel_grid().weights.min(initial=0.0) < 0:  # those of axes without edges, too: they choose the rule
         return "some weights are negative"
     rule = mrf.rule(np.dtype(np.int16))
     if isinstance(rule, EnvelopeRule) or (isinstance(rule, TableRule) and mrf.labels**2 > _LIMITS["int16"]):
@@ -81,25 +86,71 @@ def _no_int16(mrf: Any, table: np.ndarray, unit: float) -> str:
     return ""
 
 
-def raised_table(mrf: Any) -> np.ndarray:
-    """The table of the pairwise cost, its least entry made 0."""
-    table = mrf.pairwise.table(mrf.labels)
-    return table - table.min()
+def _int16_scale(weights: np.ndarray, largest: float, most: float) -> float:
+    """A whole number, which keeps whole costs whole, unless that takes too much off the weights: then one that makes
+    the largest whole."""
+    if most >= 1 and not _changes(weights, math.floor(most)):
+        return math.floor(most)
+    return math.floor(largest * most) / largest * _NUDGE
 
 
-def unit_of(table: np.ndarray) -> float:
-    """The least power of two, from 1 on, that makes a table integers; 0 if none does."""
+def _changes(weights: np.ndarray, scale: float, unit: float = 1.0) -> bool:
+    """Whether rounding down takes too much off the weights."""
+    scaled = weights * scale
+    return bool((scaled - np.floor(scaled / unit) * unit).sum() > _LOST * scaled.sum())
+
+
+def _loses_unary(mrf: Any, scale: float, reach: float, share: float) -> bool:
+    """Whether rounding down takes more than a share off the differences of unary costs, as far as these count, in a
+    sample of the sites."""
+    costs = mrf.unary.reshape(-1, mrf.labels)
+    costs = costs[:: max(1, len(costs) // _SAMPLE)].astype(np.float64)
+    costs = costs[np.isfinite(costs.min(axis=1))]
+    scaled = np.minimum(costs - costs.min(axis=1, keepdims=True), reach) * scale
+    return bool((scaled - np.floor(scaled)).sum() > share * scaled.sum())
+
+
+def raised_costs(mrf: Any) -> np.ndarray:
+    """The values of the pairwise cost, without weights, the least made 0."""
+    costs = mrf.pairwise.costs(mrf.labels)
+    return costs - least_of(costs)
+
+
+def least_of(costs: np.ndarray) -> float:
+    """The least cost, 0 if all are forbidden."""
+    least = float(costs.min())
+    return least if math.isfinite(least) else 0.0
+
+
+def _positions(mrf: Any) -> np.ndarray:
+    """How far the labels are from the first, where messages are made from that; else 0."""
+    truncated = getattr(mrf.rule(np.float64), "truncated", None)
+    return np.zeros(1) if truncated is None else truncated.values
+
+
+def unit_of(costs: np.ndarray) -> float:
+    """The least power of two, from 1 on, that makes costs integers; 0 if none does."""
     for bits in range(_FINEST + 1):
-        if np.all(np.mod(table * 2.0**bits, 1.0) == 0):
+        if np.all(np.mod(costs * 2.0**bits, 1.0) == 0):
             return 2.0**bits
     return 0.0
 
 
 def is_whole(mrf: Any) -> bool:
     """Whether all costs, and so all energies, are integers."""
-    tables = mrf.pairwise.tables if mrf.has_edge_tables else [mrf.pairwise.table(mrf.labels)]
-    values = [*tables, all_weights(mrf), *mrf.unary]
+    values = [*pairwise_values(mrf), all_weights(mrf), *mrf.unary]
     return all(value.dtype.kind in "ui" or bool(np.all(value == np.floor(value))) for value in values)
+
+
+def is_positive(mrf: Any) -> bool:
+    """Whether no cost, and so no energy, is below 0."""
+    values = [*pairwise_values(mrf), all_weights(mrf), mrf.unary]
+    return all(value.min(initial=0.0) >= 0 for value in values)
+
+
+def pairwise_values(mrf: Any) -> list[np.ndarray]:
+    """The values of the pairwise costs, without weights."""
+    return list(mrf.pairwise.tables) if mrf.has_edge_tables else [mrf.pairwise.costs(mrf.labels)]
 
 
 def all_weights(mrf: Any) -> np.ndarray:
