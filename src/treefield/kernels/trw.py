@@ -101,138 +101,144 @@ def _weights(strips, number, c):
     return load(strips.weights, number * sites + c)
 
 
-@inlined
-def _forward(strips, kind, strip, t, scratch):
-    """Decode a step's sites, and send their messages to the sites after them."""
+@kernel
+def pass_forward(strips, kind, scratch):
+    """Decode all sites and send their messages to the sites after them. O(L) per site for most kinds."""
     labels = label_count(kind, strips.labels)
     right, down, depth, borders, x = strips.right, strips.down, strips.depth, strips.borders, strips.x
     n = width(strips.unary)
-    c, above, below = _places(strips, strip, t)
-    o, r, plane = c * labels, (c - n) * labels, strips.strips * strips.steps * n
-    deep = strips.planes > 1
-    part = load(strips.shares, c)
-    within = _in_place(kind)
-    along_costs, along_at = (right, o) if within else (scratch.along, 0)
-    across_costs, across_at = (down, o) if within else (scratch.across, 0)
-    left_weight, up_weight = _weights(strips, 0, c - n), _weights(strips, 3, c)
-    left = prepare(kind, _edges(kind, strips, 0, strip, t, True), False, load(x, c - n), labels)
-    up = shifted_up(load(x, c - n), strips.x_borders[above])
-    up = prepare(kind, _edges(kind, strips, 1, strip, t, True), False, up, labels)
-    front, front_weight = left, left_weight
-    if deep:
-        front_weight = _weights(strips, 4, c)
-        front = prepare(kind, _edges(kind, strips, 2, strip, t, True), False, load(x, max(c - plane, 0)), labels)
-    best = full_like(part, 0)
-    low_along, low_across, low_deep = best, best, best
-    label = full_like(load(x, c), 0)
-    for s in range(labels):
-        i, j = o + s * n, r + s * n
-        after, under = load(right, i), with_last(load(down, i), borders[below * labels + s])
-        cost = load(strips.unary, i) + (after + under)
-        back = full_like(part, 0)
-        if deep:
-            back = load(depth, plane * labels + i)
-            cost += back
-        known = plus(kind, cost, left_weight, s, False, left, labels)
-        known = plus(kind, known, up_weight, s, False, up, labels)
-        cost += load(right, j) + shifted_up(load(down, j), borders[above * labels + s])
-        if deep:
-            known = plus(kind, known, front_weight, s, False, front, labels)
-            cost += load(depth, i)
-        cost = share(cost, part)
-        along, across = cost - after, cost - under
-        store(along_costs, along_at + s * n, along)
-        store(across_costs, across_at + s * n, across)
-        if deep:
-            store(scratch.deep, s * n, cost - back)
-            low_deep = cost - back if s == 0 else minimum(cost - back, low_deep)
-        first = s == 0
-        label = label if first else where(known < best, full_like(label, s), label)
-        best = known if first else minimum(known, best)
-        low_along = along if first else minimum(along, low_along)
-        low_across = across if first else minimum(across, low_across)
-    store(x, c, label)
-    strips.x_borders[below] = last_lane(label)
-    edge = _edges(kind, strips, 0, strip, t, False)
-    message(kind, _weights(strips, 0, c), edge, True, low_along, along_costs, along_at, right, o, labels)
-    edge = _edges(kind, strips, 1, strip, t, False)
-    message(kind, _weights(strips, 1, c), edge, True, low_across, across_costs, across_at, down, o, labels)
-    for s in range(labels):
-        borders[below * labels + s] = down[o + s * n + n - 1]
-    if deep:
-        edge = _edges(kind, strips, 2, strip, t, False)
-        message(kind, _weights(strips, 2, c), edge, True, low_deep, scratch.deep, 0, depth, plane * labels + o, labels)
-
-
-@inlined
-def _backward(strips, kind, strip, t, scratch):
-    """Send the messages of a step's sites to the sites before them; returns what that adds to the bound, by lanes."""
-    labels = label_count(kind, strips.labels)
-    right, down, depth, borders = strips.right, strips.down, strips.depth, strips.borders
-    n = width(strips.unary)
-    c, above, below = _places(strips, strip, t)
-    o, r, plane = c * labels, (c - n) * labels, strips.strips * strips.steps * n
-    deep = strips.planes > 1
-    part = load(strips.shares, c)
-    within = _in_place(kind)
-    along_costs, along_at = (right, r) if within else (scratch.along, 0)
-    out = scratch.across if within else scratch.out
-    low = full_like(part, 0)
-    for s in range(labels):
-        i, j = o + s * n, r + s * n
-        prefetch(strips.unary, i - AHEAD)
-        prefetch(right, j - AHEAD)
-        prefetch(down, j - AHEAD)
-        before, over = load(right, j), shifted_up(load(down, j), borders[above * labels + s])
-        cost = load(strips.unary, i) + load(right, i) + with_last(load(down, i), borders[below * labels + s])
-        cost += before + over
-        if deep:
-            cost += load(depth, i) + load(depth, plane * labels + i)
-        low = cost if s == 0 else minimum(cost, low)
-        store(scratch.along, s * n, cost)
-        store(scratch.across, s * n, over)
-    low_along, low_across, low_deep = full_like(part, 0), full_like(part, 0), full_like(part, 0)
-    for s in range(labels):
-        cost = share(load(scratch.along, s * n) - low, part)
-        along, across = cost - load(right, r + s * n), cost - load(scratch.across, s * n)
-        store(along_costs, along_at + s * n, along)
-        store(scratch.across, s * n, across)
-        if deep:
-            back = cost - load(depth, o + s * n)
-            store(scratch.deep, s * n, back)
-            low_deep = back if s == 0 else minimum(back, low_deep)
-        low_along = along if s == 0 else minimum(along, low_along)
-        low_across = across if s == 0 else minimum(across, low_across)
-    edge = _edges(kind, strips, 0, strip, t, True)
-    message(kind, _weights(strips, 0, c - n), edge, False, low_along, along_costs, along_at, right, r, labels)
-    edge = _edges(kind, strips, 1, strip, t, True)
-    message(kind, _weights(strips, 3, c), edge, False, low_across, scratch.across, 0, out, 0, labels)
-    for s in range(labels):
-        value = load(out, s * n)
-        store(down, r + s * n, shifted_down(value))
-        borders[above * labels + s] = first_lane(value)
-    if deep:
-        edge = _edges(kind, strips, 2, strip, t, True)
-        message(kind, _weights(strips, 4, c), edge, False, low_deep, scratch.deep, 0, depth, o, labels)
-    return widened(low) + widened(low_along) + widened(low_across) + widened(low_deep)
-
-
-@kernel
-def pass_forward(strips, kind, scratch):
-    """Decode all sites and send their messages forward. O(L) per site for most kinds."""
     for strip in range(strips.planes * strips.strips):
         for t in range(1, strips.steps):
-            _forward(strips, kind, strip, t, scratch)
+            c, above, below = _places(strips, strip, t)
+            o, r, plane = c * labels, (c - n) * labels, strips.strips * strips.steps * n
+            deep = strips.planes > 1
+            part = load(strips.shares, c)
+            within = _in_place(kind)
+            along_costs, along_at = (right, o) if within else (scratch.along, 0)
+            across_costs, across_at = (down, o) if within else (scratch.across, 0)
+            left_weight, up_weight = _weights(strips, 0, c - n), _weights(strips, 3, c)
+            left = prepare(kind, _edges(kind, strips, 0, strip, t, True), False, load(x, c - n), labels)
+            up = shifted_up(load(x, c - n), strips.x_borders[above])
+            up = prepare(kind, _edges(kind, strips, 1, strip, t, True), False, up, labels)
+            front, front_weight = left, left_weight
+            if deep:
+                front_weight = _weights(strips, 4, c)
+                front = prepare(
+                    kind, _edges(kind, strips, 2, strip, t, True), False, load(x, max(c - plane, 0)), labels
+                )
+            best = full_like(part, 0)
+            low_along, low_across, low_deep = best, best, best
+            label = full_like(load(x, c), 0)
+            for s in range(labels):
+                i, j = o + s * n, r + s * n
+                after, under = load(right, i), with_last(load(down, i), borders[below * labels + s])
+                cost = load(strips.unary, i) + (after + under)
+                back = full_like(part, 0)
+                if deep:
+                    back = load(depth, plane * labels + i)
+                    cost += back
+                known = plus(kind, cost, left_weight, s, False, left, labels)
+                known = plus(kind, known, up_weight, s, False, up, labels)
+                cost += load(right, j) + shifted_up(load(down, j), borders[above * labels + s])
+                if deep:
+                    known = plus(kind, known, front_weight, s, False, front, labels)
+                    cost += load(depth, i)
+                cost = share(cost, part)
+                along, across = cost - after, cost - under
+                store(along_costs, along_at + s * n, along)
+                store(across_costs, across_at + s * n, across)
+                if deep:
+                    store(scratch.deep, s * n, cost - back)
+                    low_deep = cost - back if s == 0 else minimum(cost - back, low_deep)
+                first = s == 0
+                label = label if first else where(known < best, full_like(label, s), label)
+                best = known if first else minimum(known, best)
+                low_along = along if first else minimum(along, low_along)
+                low_across = across if first else minimum(across, low_across)
+            store(x, c, label)
+            strips.x_borders[below] = last_lane(label)
+            edge = _edges(kind, strips, 0, strip, t, False)
+            message(kind, _weights(strips, 0, c), edge, True, low_along, along_costs, along_at, right, o, labels)
+            edge = _edges(kind, strips, 1, strip, t, False)
+            message(kind, _weights(strips, 1, c), edge, True, low_across, across_costs, across_at, down, o, labels)
+            for s in range(labels):
+                borders[below * labels + s] = down[o + s * n + n - 1]
+            if deep:
+                edge = _edges(kind, strips, 2, strip, t, False)
+                message(
+                    kind,
+                    _weights(strips, 2, c),
+                    edge,
+                    True,
+                    low_deep,
+                    scratch.deep,
+                    0,
+                    depth,
+                    plane * labels + o,
+                    labels,
+                )
 
 
 @kernel
 def pass_backward(strips, kind, scratch):
-    """Send all messages backward; returns the bound that they give. O(L) per site for most kinds."""
+    """Send the messages of all sites to the sites before them; returns the bound that they give. O(L) per site for most
+    kinds."""
+    labels = label_count(kind, strips.labels)
+    right, down, depth, borders = strips.right, strips.down, strips.depth, strips.borders
+    n = width(strips.unary)
     bound = 0.0
     for strip in range(strips.planes * strips.strips - 1, -1, -1):
         for end in range(strips.steps, 1, -FLUSH):
             total = widened(full_like(load(strips.shares, 0), 0))
             for t in range(end - 1, max(end - FLUSH, 1) - 1, -1):
-                total += _backward(strips, kind, strip, t, scratch)
+                c, above, below = _places(strips, strip, t)
+                o, r, plane = c * labels, (c - n) * labels, strips.strips * strips.steps * n
+                deep = strips.planes > 1
+                part = load(strips.shares, c)
+                within = _in_place(kind)
+                along_costs, along_at = (right, r) if within else (scratch.along, 0)
+                out = scratch.across if within else scratch.out
+                low = full_like(part, 0)
+                for s in range(labels):
+                    i, j = o + s * n, r + s * n
+                    prefetch(strips.unary, i - AHEAD)
+                    prefetch(right, j - AHEAD)
+                    prefetch(down, j - AHEAD)
+                    before, over = load(right, j), shifted_up(load(down, j), borders[above * labels + s])
+                    cost = (
+                        load(strips.unary, i) + load(right, i) + with_last(load(down, i), borders[below * labels + s])
+                    )
+                    cost += before + over
+                    if deep:
+                        cost += load(depth, i) + load(depth, plane * labels + i)
+                    low = cost if s == 0 else minimum(cost, low)
+                    store(scratch.along, s * n, cost)
+                    store(scratch.across, s * n, over)
+                low_along, low_across, low_deep = full_like(part, 0), full_like(part, 0), full_like(part, 0)
+                for s in range(labels):
+                    cost = share(load(scratch.along, s * n) - low, part)
+                    along, across = cost - load(right, r + s * n), cost - load(scratch.across, s * n)
+                    store(along_costs, along_at + s * n, along)
+                    store(scratch.across, s * n, across)
+                    if deep:
+                        back = cost - load(depth, o + s * n)
+                        store(scratch.deep, s * n, back)
+                        low_deep = back if s == 0 else minimum(back, low_deep)
+                    low_along = along if s == 0 else minimum(along, low_along)
+                    low_across = across if s == 0 else minimum(across, low_across)
+                edge = _edges(kind, strips, 0, strip, t, True)
+                message(
+                    kind, _weights(strips, 0, c - n), edge, False, low_along, along_costs, along_at, right, r, labels
+                )
+                edge = _edges(kind, strips, 1, strip, t, True)
+                message(kind, _weights(strips, 3, c), edge, False, low_across, scratch.across, 0, out, 0, labels)
+                for s in range(labels):
+                    value = load(out, s * n)
+                    store(down, r + s * n, shifted_down(value))
+                    borders[above * labels + s] = first_lane(value)
+                if deep:
+                    edge = _edges(kind, strips, 2, strip, t, True)
+                    message(kind, _weights(strips, 4, c), edge, False, low_deep, scratch.deep, 0, depth, o, labels)
+                total += widened(low) + widened(low_along) + widened(low_across) + widened(low_deep)
             bound += np.float64(sum_of(total))
     return bound

@@ -23,7 +23,7 @@ from treefield.moves.accept import PerComponent
 from treefield.moves.mixed import MixedJump
 from treefield.moves.protocol import work
 from treefield.results import MAPResult
-from treefield.solvers.run import CONVERGED, ROUNDING, Run, begin
+from treefield.solvers.run import CONVERGED, Run, begin
 from treefield.validation import thread_count
 
 _BURST = 4  # iterations of the dual in a round
@@ -67,7 +67,7 @@ class _Guided:
     def round(self, pool: ThreadPoolExecutor | None) -> None:
         """One round of both sides."""
         run, dual = self._run, self._dual
-        bound, energy = run.bound, run.energy
+        bound = run.bound
         if dual is not None and not dual.awake(run.nit):
             dual = None
         burst = None
@@ -89,8 +89,7 @@ class _Guided:
             run.bound = dual.burst(run.late) if burst is None else burst.result()
             dual.learn(run.energy + change, run.nit, -suggested, -jumped)
         run.record(change)
-        gained = run.energy < energy - ROUNDING * abs(energy) or run.bound > bound
-        self.idle = 0 if gained else self.idle + 1
+        self.idle = 0 if run.gained or run.bound > bound else self.idle + 1
 
     def _descend(self, x: np.ndarray) -> float:
         self._sweeps += 1

@@ -8,16 +8,14 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from treefield.results import MAPResult
 from treefield.solvers.guided import guided
 from treefield.solvers.run import checked_limits
-from treefield.solvers.start import starting_labelling
+from treefield.solvers.start import check_start
 from treefield.solvers.tree_bp import tree_bp
 from treefield.trees.dual import dual_bytes
 from treefield.trees.fixed_point import possible
-from treefield.trees.forests import CycleError, has_few_edges
+from treefield.trees.forests import CycleError, forest_bytes, has_few_edges
 from treefield.trees.sets import tree_set_bytes
 from treefield.validation import choice, generator, memory_size, model, real_scalar, thread_count
 
@@ -95,22 +93,21 @@ def minimize(
     if method != "auto":
         return _named(method, mrf, x0, tol, memory_limit, given | {"rng": rng, "threads": threads}, progress, options)
     if options:
-        raise TypeError(
-            f'method="auto" takes no {next(iter(options))}; name a method that does, such as method="t_ils"'
-        )
+        raise TypeError(f'method="auto" takes no {next(iter(options))}; name a method that does: method="t_ils"')
     limits = checked_limits(**given, progress=progress, tol=real_scalar(tol, "tol"))
     thread_count(threads)
+    check_start(mrf, x0)
     rng = generator(rng)
-    memory, arithmetic = _what_fits(mrf, None if memory_limit is None else memory_size(memory_limit, "memory_limit"))
-    if has_few_edges(mrf):
+    limit = None if memory_limit is None else memory_size(memory_limit, "memory_limit")
+    if has_few_edges(mrf) and (limit is None or forest_bytes(mrf) <= limit):
         with contextlib.suppress(CycleError):
-            return _exact(mrf, x0, rng, callback)
+            return _exact(mrf, callback)
+    memory, arithmetic = _what_fits(mrf, limit)
     return guided(mrf, "unary" if x0 is None else x0, rng, limits, threads, memory, arithmetic)
 
 
-def _exact(mrf: Any, x0: Any, rng: np.random.Generator, callback: Callable[[MAPResult], Any] | None) -> MAPResult:
-    """The answer on a tree; a start is checked all the same."""
-    starting_labelling(mrf, x0, rng)
+def _exact(mrf: Any, callback: Callable[[MAPResult], Any] | None) -> MAPResult:
+    """The answer on a tree."""
     result = tree_bp(mrf)
     if callback is not None:
         with contextlib.suppress(StopIteration):

@@ -178,6 +178,11 @@ class Run:
         forbidden, finite = self._best_rank
         return math.inf if forbidden else finite
 
+    @property
+    def gained(self) -> bool:
+        """Whether the last iteration has found a new best, by more than rounding."""
+        return self.nit == self._last_gain
+
     def _rank(self) -> tuple[int, float]:
         """What makes one labelling better than another: fewer forbidden costs, then less energy."""
         if self.mrf.big == math.inf:

@@ -13,10 +13,9 @@ _SCAN_LINE_NU = 0.4  # the paper's
 
 def starting_labelling(mrf: Any, x0: Any, rng: np.random.Generator) -> np.ndarray:
     """A new int32 labelling: the given one, or "random" (also None), "unary" (each site alone) or "scan-line"."""
+    check_start(mrf, x0)
     if x0 is not None and not isinstance(x0, str):
         return labelling(x0, mrf.shape, mrf.labels, "x0")
-    if x0 is not None:
-        choice(x0, "x0", ("random", "unary", "scan-line"))
     if x0 == "unary":
         x = np.empty(mrf.shape, np.int32)
         for i, costs in enumerate(mrf.unary):
@@ -27,3 +26,11 @@ def starting_labelling(mrf: Any, x0: Any, rng: np.random.Generator) -> np.ndarra
 
         return scan_line(mrf, nu=_SCAN_LINE_NU).x
     return rng.integers(mrf.labels, size=mrf.shape, dtype=np.int32)
+
+
+def check_start(mrf: Any, x0: Any) -> None:
+    """Refuse what is no start, before any work."""
+    if isinstance(x0, str):
+        choice(x0, "x0", ("random", "unary", "scan-line"))
+    elif x0 is not None:
+        labelling(x0, mrf.shape, mrf.labels, "x0", copy=False)

@@ -11,10 +11,10 @@ from treefield.kernels.kinds import BinaryRule, EnvelopeRule, LinearRule, Linear
 from treefield.models.pairwise import edge_shape
 from treefield.trees.fixed_point import (
     ARITHMETICS,
-    all_weights,
     fixed_point,
     is_positive,
     is_whole,
+    largest_weight,
     least_of,
     pairwise_values,
     possible,
@@ -80,8 +80,7 @@ class Dual:
         magnitude += abs(base) * sum(float(np.abs(weight).sum()) for weight in weights) + _magnitude(mrf, reach)
         self._margin = (1 if whole else _ROUNDINGS) * np.finfo(np.float64).eps * mrf.size * magnitude
         if not whole:
-            largest = float(np.abs(all_weights(mrf)).max(initial=0.0))
-            self._margin += len(mrf.shape) * mrf.size * largest * _unevenness(mrf)
+            self._margin += len(mrf.shape) * mrf.size * largest_weight(mrf) * _unevenness(mrf)
         self._rounds_up = is_whole(mrf)
         if is_positive(mrf):
             self.bound = max(self.bound, 0.0)
@@ -187,8 +186,8 @@ def _reach(mrf: Any, weights: list[np.ndarray]) -> np.ndarray:
     reach = np.zeros(mrf.shape)
     for axis, weight in enumerate(weights):
         if mrf.has_edge_tables:
-            table = np.asarray(mrf.pairwise.tables[axis], np.float64)
-            span = table.max(axis=(-2, -1), initial=0.0) - table.min(axis=(-2, -1), initial=0.0)
+            table = mrf.pairwise.tables[axis]
+            span = table.max(axis=(-2, -1), initial=0).astype(np.float64) - table.min(axis=(-2, -1), initial=0)
         else:
             span = raised_costs(mrf).max()
         span = np.where(weight == 0, 0.0, np.abs(weight) * np.where(weight == 0, 0.0, span))
@@ -200,14 +199,18 @@ def _reach(mrf: Any, weights: list[np.ndarray]) -> np.ndarray:
 def _magnitude(mrf: Any, reach: np.ndarray) -> float:
     """What costs and messages, at any step of computing them in float64, can be."""
     rule = mrf.rule(np.float64)
-    steepest = max(float(np.abs(costs[np.isfinite(costs)]).max(initial=0.0)) for costs in pairwise_values(mrf))
+    steepest = max((_largest_finite(row) for costs in pairwise_values(mrf) for row in costs), default=0.0)
     if isinstance(rule, EnvelopeRule):  # where parabolas meet is rounded as the positions are
         values, cutoff = rule.truncated.values64, float(rule.truncated.cutoff64[0])
-        steepest = max(steepest, 8 * math.sqrt(cutoff) * float(np.abs(values).max()))
+        steepest = max(steepest, math.sqrt(cutoff) * float(np.abs(values).max()))
     elif isinstance(rule, TableRule | BinaryRule):  # with what stands in for forbidden pairs
         steepest = max(steepest, float(rule.table.max()))
-    largest = float(np.abs(all_weights(mrf)).max(initial=0.0))
-    return 4 * float(reach.max()) + 4 * len(mrf.shape) * largest * steepest
+    return 4 * float(reach.max()) + 4 * len(mrf.shape) * largest_weight(mrf) * steepest
+
+
+def _largest_finite(costs: np.ndarray) -> float:
+    finite = costs[np.isfinite(costs)]
+    return max(float(finite.max(initial=0)), -float(finite.min(initial=0)))
 
 
 def _unevenness(mrf: Any) -> float:

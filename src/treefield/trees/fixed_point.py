@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ _LOST = 1e-4  # the share of the pairwise costs that rounding down may take
 _FINEST = 8  # bits after the point of a pairwise cost, before its weight, that integers can hold
 _LOST_UNARY = {"int16": 1e-2, "float32": 1e-4}  # the same of the unary costs; where int16 is coarse, float32 follows
 _SAMPLE = 1000  # sites
+_BLOCK = 2**14  # values
 _TINY = 1e-200
 _NUDGE = 1 + 1e-12  # lets what is whole but for rounding not be rounded down
 
@@ -41,8 +43,7 @@ def fixed_point(mrf: Any, arithmetic: str) -> tuple[float, str]:
     if mrf.has_edge_tables:
         return 0.0, "there is a table for every edge"
     costs = raised_costs(mrf)
-    weights = np.abs(all_weights(mrf))
-    largest = float(weights.max(initial=0.0))
+    weights, largest = all_weights(mrf), largest_weight(mrf)
     cap = largest * float(costs.max())
     if not math.isfinite(cap):
         return 0.0, "some pairs are forbidden"
@@ -96,8 +97,18 @@ def _int16_scale(weights: np.ndarray, largest: float, most: float) -> float:
 
 def _changes(weights: np.ndarray, scale: float, unit: float = 1.0) -> bool:
     """Whether rounding down takes too much off the weights."""
-    scaled = weights * scale
-    return bool((scaled - np.floor(scaled / unit) * unit).sum() > _LOST * scaled.sum())
+    lost = total = 0.0
+    for block in _blocks(weights):
+        scaled = np.abs(block.astype(np.float64)) * scale
+        lost += float((scaled - np.floor(scaled / unit) * unit).sum())
+        total += float(scaled.sum())
+    return lost > _LOST * total
+
+
+def _blocks(flat: np.ndarray) -> Iterator[np.ndarray]:
+    """Parts of an array, so that what is computed of them needs little memory."""
+    for start in range(0, len(flat), _BLOCK):
+        yield flat[start : start + _BLOCK]
 
 
 def _loses_unary(mrf: Any, scale: float, reach: float, share: float) -> bool:
@@ -138,8 +149,11 @@ def unit_of(costs: np.ndarray) -> float:
 
 def is_whole(mrf: Any) -> bool:
     """Whether all costs, and so all energies, are integers."""
-    values = [*pairwise_values(mrf), all_weights(mrf), *mrf.unary]
-    return all(value.dtype.kind in "ui" or bool(np.all(value == np.floor(value))) for value in values)
+    return all(
+        value.dtype.kind in "bui" or bool(np.all(value == np.floor(value)))
+        for array in (*pairwise_values(mrf), all_weights(mrf), mrf.unary)
+        for value in _blocks(array.reshape(-1))
+    )
 
 
 def is_positive(mrf: Any) -> bool:
@@ -156,5 +170,10 @@ def pairwise_values(mrf: Any) -> list[np.ndarray]:
 def all_weights(mrf: Any) -> np.ndarray:
     """The weights of all edges, one after the other, or one for each axis; those of axes without edges left out."""
     grid = mrf.kernel_grid()
-    used = np.array([n > 1 for n in mrf.shape])
-    return np.asarray(grid.weights[used] if grid.uniform else grid.weights, np.float64)
+    return grid.weights[np.array(mrf.shape) > 1] if grid.uniform else grid.weights
+
+
+def largest_weight(mrf: Any) -> float:
+    """The greatest magnitude of a weight."""
+    weights = all_weights(mrf)
+    return float(max(weights.max(initial=0.0), -weights.min(initial=0.0)))

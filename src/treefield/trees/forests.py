@@ -65,6 +65,11 @@ def has_few_edges(mrf: Any) -> bool:
     return sum(n > 1 and weight != 0 for n, weight in zip(mrf.shape, grid.weights, strict=True)) <= 1
 
 
+def forest_bytes(mrf: Any) -> int:
+    """The memory that a forest of all sites needs, at most: in a chain every site has a group of lanes to itself."""
+    return 8 * mrf.size * (LANES * (2 * mrf.labels + 8) + 24)
+
+
 class CycleError(ValueError):
     """Sites that should form trees have a cycle."""
 
