@@ -18,11 +18,6 @@ from treefield.validation import memory_size
 EVERYTHING, UNREFINED, NO_DUAL, LITTLE = ("auto", "auto"), ("auto", "int16"), ("auto", None), ("low", None)
 
 
-def weights_of(shape, seed=0):
-    rng = np.random.default_rng(seed)
-    return [rng.random(naive.edge_shape(shape, axis)) for axis in range(len(shape))]
-
-
 def tables_of(shape, labels, dtype):
     rng = np.random.default_rng(1)
     sizes = [(*naive.edge_shape(shape, axis), labels, labels) for axis in range(len(shape))]
@@ -35,9 +30,6 @@ def random_unary(*shape, dtype=np.float32):
 
 MODELS = {
     "16 labels": lambda: tf.GridMRF(random_unary(200, 200, 16), tf.Potts(0.4)),
-    "two labels, weighted": lambda: tf.GridMRF(
-        random_unary(200, 200, 2), tf.Potts(0.4), weights=weights_of((200, 200))
-    ),
     "forbidden labels": lambda: tf.GridMRF(
         np.where(random_unary(200, 200, 6) < 0.1, np.float32(np.inf), random_unary(200, 200, 6)), tf.Potts(0.4)
     ),
@@ -121,7 +113,7 @@ def test_without_the_dual_it_stops_by_itself_too(mrf, what):
 
 
 def test_too_little_memory_is_refused_with_what_is_needed():
-    mrf = MODELS["two labels, weighted"]()
+    mrf = MODELS["16 labels"]()
     with pytest.raises(ValueError, match=r"memory_limit = 1000 bytes is too little.* needs about \d+ bytes") as refused:
         tf.minimize(mrf, memory_limit=1000)
     needed = int(re.findall(r"about (\d+) bytes", str(refused.value))[0])
