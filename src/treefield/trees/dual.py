@@ -201,7 +201,7 @@ def _magnitude(mrf: Any, reach: np.ndarray) -> float:
     rule = mrf.rule(np.float64)
     steepest = max((_largest_finite(row) for costs in pairwise_values(mrf) for row in costs), default=0.0)
     if isinstance(rule, EnvelopeRule):  # where parabolas meet is rounded as the positions are
-        values, cutoff = rule.truncated.values64, float(rule.truncated.cutoff64[0])
+        values, cutoff = rule.truncated.values, float(rule.truncated.cutoff64[0])
         steepest = max(steepest, math.sqrt(cutoff) * float(np.abs(values).max()))
     elif isinstance(rule, TableRule | BinaryRule):  # with what stands in for forbidden pairs
         steepest = max(steepest, float(rule.table.max()))
