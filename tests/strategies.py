@@ -26,13 +26,13 @@ ALL_KINDS = (
 )
 # Each pair of kind and dtype is compiled by itself, some in both arithmetics: few pairs, but each kind and each dtype.
 KIND_DTYPES = {
-    "potts": ("float32", "uint8"),
+    "potts": ("float32",),
     "potts-signed": ("float64",),
     "linear": ("float32",),
     "linear-signed": ("float64",),
     "quadratic": ("float64",),
-    "quadratic-signed": ("uint16", "float64"),
-    "table": ("float64",),
+    "quadratic-signed": ("uint16",),
+    "table": ("uint8",),
     "edge-tables": ("float64",),
     "function": ("float64",),
 }
