@@ -31,8 +31,8 @@ KIND_DTYPES = {
     "linear": ("float32",),
     "linear-signed": ("float64",),
     "quadratic": ("float64",),
-    "quadratic-signed": ("uint16",),
-    "table": ("uint8",),
+    "quadratic-signed": ("uint16", "float64"),
+    "table": ("float64",),
     "edge-tables": ("float64",),
     "function": ("float64",),
 }
@@ -138,9 +138,10 @@ def _weights(rng, shape, integer, low):
     return tuple(weights)
 
 
-def _values(rng, labels, integer):
-    """Positions of the labels: None (0..L-1), sorted with unequal steps, or in any order."""
-    which = rng.choice(("none", "sorted", "unsorted"))
+def _values(rng, kind, labels, integer):
+    """Positions of the labels: None (0..L-1), sorted with unequal steps, or (but for "linear", to save kernels: the
+    others go by their tables in any case) in any order."""
+    which = rng.choice(("none", "sorted", "unsorted")[: 2 if kind == "linear" else 3])
     if which == "none":
         return None
     values = np.cumsum(_numbers(rng, 1, 3, integer, labels)) - 2
@@ -165,7 +166,7 @@ def _truncated(rng, kind, shape, labels, integer, free):
     low = -1 if kind.endswith("-signed") else 0
     weight, weights = _numbers(rng, 6 * low, 6, integer), _weights(rng, shape, integer, 3 * low)
     cutoff = rng.choice((1, 2, 3, 5, math.inf) if integer else (0.4, 1.5, 2, 4.7, math.inf)).item()
-    values = _values(rng, labels, integer)
+    values = _values(rng, kind, labels, integer)
     if kind.startswith("linear"):
         pairwise, table = tf.TruncatedLinear, naive.truncated_linear
     else:

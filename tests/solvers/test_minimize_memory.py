@@ -30,9 +30,6 @@ def random_unary(*shape, dtype=np.float32):
 
 MODELS = {
     "16 labels": lambda: tf.GridMRF(random_unary(200, 200, 16), tf.Potts(0.4)),
-    "forbidden labels": lambda: tf.GridMRF(
-        np.where(random_unary(200, 200, 6) < 0.1, np.float32(np.inf), random_unary(200, 200, 6)), tf.Potts(0.4)
-    ),
     "a table of integers for each edge": lambda: tf.GridMRF(
         random_unary(200, 200, 4, dtype=float), tables_of((200, 200), 4, np.int64)
     ),
