@@ -68,8 +68,7 @@ def prepare(kind, edge, own_first, x, labels):
 
 
 def plus(kind, cost, weight, s, own_first, prepared, labels):
-    """cost + weight * V(s, x) for one label s and eight prepared neighbours, up to a constant that does not depend on
-    s."""
+    """cost + weight * V(s, x) for one label s and prepared neighbours, up to a constant that is the same for all s."""
 
 
 def is_kind(kind, *rules):

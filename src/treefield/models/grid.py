@@ -221,6 +221,16 @@ class GridMRF:
             self._uniform,
         )
 
+    def edge_weights(self) -> list[np.ndarray]:
+        """The weight of every edge, the pairwise cost's own included, in float64: an array for each axis."""
+        grid = self.kernel_grid()
+        result = []
+        for axis in range(len(self.shape)):
+            shape, first = edge_shape(self.shape, axis), grid.edge_offsets[axis]
+            flat = grid.weights[axis] if grid.uniform else grid.weights[first : first + math.prod(shape)].reshape(shape)
+            result.append(np.broadcast_to(np.asarray(flat, np.float64), shape))
+        return result
+
     def _effective_weights(self) -> tuple[np.ndarray, bool]:
         """The pairwise weight times the edge weights, float64: one per axis if they are uniform, else one per edge."""
         given = [1.0] * len(self.shape) if self.weights is None else self.weights

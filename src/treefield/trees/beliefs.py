@@ -85,12 +85,8 @@ def _field(mrf: Any) -> Any:
         unary[row, :, inside] = np.minimum(costs[row].T, stand_in(mrf, 1.0))
     grid = mrf.kernel_grid()
     weights = np.zeros((dimensions, *others, width), mrf.dtype)
-    for axis in range(dimensions):
-        shape = [n - (a == axis) for a, n in enumerate(mrf.shape)]
-        if grid.uniform:
-            values = np.full(shape, grid.weights[axis])
-        else:
-            values = grid.weights[grid.edge_offsets[axis] :][: math.prod(shape)].reshape(shape)
+    for axis, values in enumerate(mrf.edge_weights()):
+        shape = values.shape
         inner = weights[axis, ..., LANES : LANES + shape[-1]]
         inner[tuple(slice(0, n) for n in shape[:-1])] = values
     return Field(

@@ -70,7 +70,7 @@ class Dual:
         from treefield.kernels.strips import pack_costs
 
         mrf, whole = self._mrf, self.arithmetic != "float64"
-        weights = _edge_weights(mrf)
+        weights = mrf.edge_weights()
         reach = _reach(mrf, weights)
         self._place_weights(weights)
         self._place_shares()
@@ -166,18 +166,6 @@ def dual_bytes(mrf: Any, arithmetics: list[str]) -> int:
 def lanes(dtype: np.dtype) -> int:
     """How many rows a strip has."""
     return 2 * LANES if dtype == np.int16 else LANES
-
-
-def _edge_weights(mrf: Any) -> list[np.ndarray]:
-    """The weights of all edges, an array for each axis."""
-    grid = mrf.kernel_grid()
-    result = []
-    for axis in range(len(mrf.shape)):
-        shape = edge_shape(mrf.shape, axis)
-        first = grid.edge_offsets[axis]
-        flat = grid.weights[axis] if grid.uniform else grid.weights[first : first + math.prod(shape)].reshape(shape)
-        result.append(np.broadcast_to(np.asarray(flat, np.float64), shape))
-    return result
 
 
 def _reach(mrf: Any, weights: list[np.ndarray]) -> np.ndarray:
