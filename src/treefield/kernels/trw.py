@@ -106,14 +106,13 @@ def pass_forward(strips, kind, scratch):
     """Decode all sites and send their messages to the sites after them. O(L) per site for most kinds."""
     labels = label_count(kind, strips.labels)
     right, down, depth, borders, x = strips.right, strips.down, strips.depth, strips.borders, strips.x
-    n = width(strips.unary)
+    n, within, deep = width(strips.unary), _in_place(kind), strips.planes > 1
+    plane = strips.strips * strips.steps * n
     for strip in range(strips.planes * strips.strips):
         for t in range(1, strips.steps):
             c, above, below = _places(strips, strip, t)
-            o, r, plane = c * labels, (c - n) * labels, strips.strips * strips.steps * n
-            deep = strips.planes > 1
+            o, r = c * labels, (c - n) * labels
             part = load(strips.shares, c)
-            within = _in_place(kind)
             along_costs, along_at = (right, o) if within else (scratch.along, 0)
             across_costs, across_at = (down, o) if within else (scratch.across, 0)
             left_weight, up_weight = _weights(strips, 0, c - n), _weights(strips, 3, c)
@@ -122,10 +121,8 @@ def pass_forward(strips, kind, scratch):
             up = prepare(kind, _edges(kind, strips, 1, strip, t, True), False, up, labels)
             front, front_weight = left, left_weight
             if deep:
-                front_weight = _weights(strips, 4, c)
-                front = prepare(
-                    kind, _edges(kind, strips, 2, strip, t, True), False, load(x, max(c - plane, 0)), labels
-                )
+                front_weight, front_label = _weights(strips, 4, c), load(x, max(c - plane, 0))
+                front = prepare(kind, _edges(kind, strips, 2, strip, t, True), False, front_label, labels)
             best = full_like(part, 0)
             low_along, low_across, low_deep = best, best, best
             label = full_like(load(x, c), 0)
@@ -165,18 +162,8 @@ def pass_forward(strips, kind, scratch):
                 borders[below * labels + s] = down[o + s * n + n - 1]
             if deep:
                 edge = _edges(kind, strips, 2, strip, t, False)
-                message(
-                    kind,
-                    _weights(strips, 2, c),
-                    edge,
-                    True,
-                    low_deep,
-                    scratch.deep,
-                    0,
-                    depth,
-                    plane * labels + o,
-                    labels,
-                )
+                to = plane * labels + o
+                message(kind, _weights(strips, 2, c), edge, True, low_deep, scratch.deep, 0, depth, to, labels)
 
 
 @kernel
@@ -185,19 +172,18 @@ def pass_backward(strips, kind, scratch):
     kinds."""
     labels = label_count(kind, strips.labels)
     right, down, depth, borders = strips.right, strips.down, strips.depth, strips.borders
-    n = width(strips.unary)
+    n, within, deep = width(strips.unary), _in_place(kind), strips.planes > 1
+    plane = strips.strips * strips.steps * n
+    out = scratch.across if within else scratch.out
     bound = 0.0
     for strip in range(strips.planes * strips.strips - 1, -1, -1):
         for end in range(strips.steps, 1, -FLUSH):
             total = widened(full_like(load(strips.shares, 0), 0))
             for t in range(end - 1, max(end - FLUSH, 1) - 1, -1):
                 c, above, below = _places(strips, strip, t)
-                o, r, plane = c * labels, (c - n) * labels, strips.strips * strips.steps * n
-                deep = strips.planes > 1
+                o, r = c * labels, (c - n) * labels
                 part = load(strips.shares, c)
-                within = _in_place(kind)
                 along_costs, along_at = (right, r) if within else (scratch.along, 0)
-                out = scratch.across if within else scratch.out
                 low = full_like(part, 0)
                 for s in range(labels):
                     i, j = o + s * n, r + s * n
@@ -205,10 +191,8 @@ def pass_backward(strips, kind, scratch):
                     prefetch(right, j - AHEAD)
                     prefetch(down, j - AHEAD)
                     before, over = load(right, j), shifted_up(load(down, j), borders[above * labels + s])
-                    cost = (
-                        load(strips.unary, i) + load(right, i) + with_last(load(down, i), borders[below * labels + s])
-                    )
-                    cost += before + over
+                    under = with_last(load(down, i), borders[below * labels + s])
+                    cost = load(strips.unary, i) + load(right, i) + under + (before + over)
                     if deep:
                         cost += load(depth, i) + load(depth, plane * labels + i)
                     low = cost if s == 0 else minimum(cost, low)
@@ -227,9 +211,8 @@ def pass_backward(strips, kind, scratch):
                     low_along = along if s == 0 else minimum(along, low_along)
                     low_across = across if s == 0 else minimum(across, low_across)
                 edge = _edges(kind, strips, 0, strip, t, True)
-                message(
-                    kind, _weights(strips, 0, c - n), edge, False, low_along, along_costs, along_at, right, r, labels
-                )
+                weight = _weights(strips, 0, c - n)
+                message(kind, weight, edge, False, low_along, along_costs, along_at, right, r, labels)
                 edge = _edges(kind, strips, 1, strip, t, True)
                 message(kind, _weights(strips, 3, c), edge, False, low_across, scratch.across, 0, out, 0, labels)
                 for s in range(labels):

@@ -134,7 +134,7 @@ def _what_fits(mrf: Any, limit: int | None) -> tuple[str, str | None]:
     """Which tree set, and the dual in which arithmetic, go into so many bytes."""
     if limit is None:
         return "auto", "auto"
-    arithmetics = possible(mrf)
+    arithmetics = list(possible(mrf))
     packed, labellings = tree_set_bytes(mrf, "auto"), _LABELLINGS * 4 * mrf.size
     needs = {
         ("auto", "auto"): labellings + packed + dual_bytes(mrf, arithmetics),

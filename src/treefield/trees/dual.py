@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -39,21 +40,23 @@ class Dual:
     def __init__(self, mrf: Any, arithmetic: str = "auto") -> None:
         self._mrf = mrf
         choice(arithmetic, "arithmetic", ("auto", *ARITHMETICS))
-        self._finer = possible(mrf) if arithmetic == "auto" else [arithmetic]
-        reason = fixed_point(mrf, self._finer[0])[1]
-        if reason:
-            raise ValueError(f'arithmetic={arithmetic!r} does not hold these costs: {reason}; use "auto"')
+        if arithmetic == "auto":
+            self._finer = list(possible(mrf).items())
+        else:
+            scale, reason = fixed_point(mrf, arithmetic)
+            if reason:
+                raise ValueError(f'arithmetic={arithmetic!r} does not hold these costs: {reason}; use "auto"')
+            self._finer = [(arithmetic, scale)]
         self.bound = -math.inf
-        self._load(self._finer.pop(0))
+        self._load(*self._finer.pop(0))
 
-    def _load(self, arithmetic: str) -> None:
+    def _load(self, arithmetic: str, scale: float) -> None:
         """Have the kernels ready; the costs are brought in when they are first needed, by whoever needs them."""
         from treefield.kernels import strips, trw
         from treefield.kernels.arrays import aligned
         from treefield.kernels.jit import loading
 
-        self.arithmetic, dtype = arithmetic, np.dtype(arithmetic)
-        self._scale, _ = fixed_point(self._mrf, arithmetic)
+        self.arithmetic, self._scale, dtype = arithmetic, scale, np.dtype(arithmetic)
         self._rule = self._mrf.rule(dtype)
         self._strips = _strips(self._mrf, dtype)
         self._scratch = trw.StripScratch(*(aligned(self._mrf.labels * lanes(dtype), dtype) for _ in range(4)))
@@ -146,12 +149,12 @@ class Dual:
         if not self._finer:
             return False
         old, scale = self._strips, self._scale
-        self._load(self._finer.pop(0))
+        self._load(*self._finer.pop(0))
         convert(old, self._strips, self._scale / scale)
         return True
 
 
-def dual_bytes(mrf: Any, arithmetics: list[str]) -> int:
+def dual_bytes(mrf: Any, arithmetics: Iterable[str]) -> int:
     """The memory that `Dual` needs, roughly: in one arithmetic, or in several one after the other."""
     total = 48 * mrf.size  # while costs are brought in
     planes, _, columns = _planes(mrf.shape)

@@ -24,13 +24,14 @@ _TINY = 1e-200
 _NUDGE = 1 + 1e-12  # lets what is whole but for rounding not be rounded down
 
 
-def possible(mrf: Any) -> list[str]:
-    """The arithmetics that hold the costs of a model, up to the first that is exact enough for all: float64 is of use
-    only where float32 does not hold them."""
-    found = []
+def possible(mrf: Any) -> dict[str, float]:
+    """The arithmetics that hold the costs of a model, with their scales, up to the first that is exact enough for all:
+    float64 is of use only where float32 does not hold them."""
+    found = {}
     for name in ARITHMETICS:
-        if not fixed_point(mrf, name)[1]:
-            found.append(name)
+        scale, reason = fixed_point(mrf, name)
+        if not reason:
+            found[name] = scale
             if name != "int16":
                 break
     return found
