@@ -6,7 +6,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from treefield import moves
+    from treefield import io, moves
+    from treefield.apps.denoise import denoise
+    from treefield.apps.inpaint import inpaint
+    from treefield.apps.ising import ising
+    from treefield.apps.segment import segment
+    from treefield.apps.stereo import stereo
     from treefield.models.grid import GridMRF
     from treefield.models.pairwise import EdgeTables, Potts, Table, TruncatedLinear, TruncatedQuadratic
     from treefield.results import MAPResult
@@ -26,6 +31,11 @@ __version__ = "0.1.0"
 
 # Each name and where it lives; loaded when first used, so that `import treefield` is quick.
 _HOMES = {
+    "denoise": "apps.denoise",
+    "inpaint": "apps.inpaint",
+    "ising": "apps.ising",
+    "segment": "apps.segment",
+    "stereo": "apps.stereo",
     "GridMRF": "models.grid",
     "Potts": "models.pairwise",
     "TruncatedLinear": "models.pairwise",
@@ -55,13 +65,19 @@ __all__ = [
     "TruncatedLinear",
     "TruncatedQuadratic",
     "anneal",
+    "denoise",
     "genetic",
     "icm",
+    "inpaint",
+    "io",
+    "ising",
     "loopy_bp",
     "merge",
     "minimize",
     "moves",
     "scan_line",
+    "segment",
+    "stereo",
     "t_icm",
     "t_ils",
     "tree_bp",
@@ -70,8 +86,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "moves":
-        return importlib.import_module("treefield.moves")
+    if name in ("io", "moves"):
+        return importlib.import_module(f"treefield.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'treefield' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"treefield.{_HOMES[name]}"), name)

@@ -127,6 +127,14 @@ def choice(value: Any, name: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
+def positive(value: Any, name: str, *, infinite: bool = False) -> float:
+    """`value` as a number above 0, or an error."""
+    number = real_scalar(value, name, infinite=infinite)
+    if number <= 0:
+        raise ValueError(f"{name} must be above 0, got {number:g}")
+    return number
+
+
 def count(value: Any, name: str, least: int = 0) -> int:
     """`value` as an integer of at least `least`, or an error."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
@@ -136,11 +144,11 @@ def count(value: Any, name: str, least: int = 0) -> int:
     return int(value)
 
 
-def axis_of(value: Any, dimensions: int) -> int:
+def axis_of(value: Any, dimensions: int, name: str = "axis") -> int:
     """`value` as an axis of a grid of so many dimensions, from -dimensions to dimensions - 1, or an error."""
-    axis = count(value, "axis", -dimensions)
+    axis = count(value, name, -dimensions)
     if axis >= dimensions:
-        raise ValueError(f"axis must be between {-dimensions} and {dimensions - 1}, got {axis}")
+        raise ValueError(f"{name} must be between {-dimensions} and {dimensions - 1}, got {axis}")
     return axis
 
 

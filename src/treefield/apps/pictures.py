@@ -1,0 +1,71 @@
+"""Images as the applications take them: any dtype, grey or colour, 2-D or 3-D."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from treefield.validation import axis_of, real_array
+
+
+def checked_image(image: Any, name: str, channel_axis: int | None) -> np.ndarray:
+    """An image of two or three dimensions with its channels first, (C, M, N) or (C, P, M, N), or an error."""
+    array = real_array(image, name)
+    if array.ndim == 3 and channel_axis is None and array.shape[-1] in (3, 4) and min(array.shape[:2]) > 4:
+        warnings.warn(
+            f"{name} of shape {array.shape} is taken as a volume; if these are colours, give channel_axis=-1",
+            stacklevel=4,
+        )
+    wanted = 2 if channel_axis is None else 3
+    if array.ndim not in (wanted, wanted + 1):
+        channels = "" if channel_axis is None else " and an axis for its channels"
+        raise ValueError(f"{name} has shape {array.shape}, expected two or three dimensions{channels}")
+    if channel_axis is not None:
+        channel_axis = axis_of(channel_axis, array.ndim, "channel_axis")
+    array = array[None] if channel_axis is None else np.moveaxis(array, channel_axis, 0)
+    if array.size == 0:
+        raise ValueError(f"{name} is empty: its shape is {np.shape(image)}")
+    if array.dtype.kind == "f":
+        if array.dtype == np.float16:
+            array = array.astype(np.float32)
+        if not np.isfinite(array).all():
+            count = int(array.size - np.isfinite(array).sum())
+            raise ValueError(f"{name} holds {count} values that are NaN or infinite; inpaint them, or replace them")
+    return array
+
+
+def channels_back(array: np.ndarray, channel_axis: int | None) -> np.ndarray:
+    """The opposite of `checked_image`."""
+    return array[0] if channel_axis is None else np.ascontiguousarray(np.moveaxis(array, 0, channel_axis))
+
+
+def checked_mask(mask: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """A mask as booleans, of the image's shape without channels, or an error."""
+    array = real_array(mask, name)
+    if array.shape != shape:
+        raise ValueError(f"{name} has shape {array.shape}, but the image's is {shape}")
+    return array.astype(bool)
+
+
+def grey_unit(array: np.ndarray) -> float:
+    """How much is one of 255 steps from black to white: 1 for 8-bit images, 1/255 for floats between 0 and 1 and for
+    booleans, otherwise so that the values' range has 255."""
+    if array.dtype == np.uint8:
+        return 1.0
+    low, high = float(array.min()), float(array.max())
+    if array.dtype == np.bool_ or (array.dtype.kind == "f" and low >= 0 and high <= 1):
+        return 1 / 255
+    return (high - low) / 255 or 1.0
+
+
+def stack_channels(array: np.ndarray) -> tuple[np.ndarray, list[Any] | None]:
+    """Channels one below the other along the first axis, and weights that keep them apart: one model of them all."""
+    channels, rows = array.shape[:2]
+    stacked = array.reshape(channels * rows, *array.shape[2:])
+    if channels == 1:
+        return stacked, None
+    first = np.ones((channels * rows - 1, *array.shape[2:]), np.uint8)
+    first[rows - 1 :: rows] = 0
+    return stacked, [first] + [1] * (stacked.ndim - 1)

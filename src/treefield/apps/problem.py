@@ -1,0 +1,36 @@
+"""What all applications share: a model, what its labels mean, and how it is minimised."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from treefield.results import MAPResult
+from treefield.solvers.minimize import minimize
+
+TOL = 1e-3  # a gap below this is not seen in a picture
+
+
+@dataclasses.dataclass
+class Problem:
+    """A model, what a labelling of it means to the user, and where to start if that is known better than `minimize`
+    does."""
+
+    mrf: Any
+    output: Callable[[np.ndarray], np.ndarray]
+    start: np.ndarray | None = None
+
+    def minimize(self, **options: Any) -> MAPResult:
+        """The result of `treefield.minimize`, with the model in it as `mrf`."""
+        result = minimize(self.mrf, options.pop("x0", self.start), **options)
+        result.mrf = self.mrf
+        return result
+
+    def solve(self, full_output: bool, **options: Any) -> Any:
+        """What the best labelling means; with `full_output` the result, too."""
+        result = self.minimize(**options)
+        answer = self.output(result.x)
+        return (answer, result) if full_output else answer

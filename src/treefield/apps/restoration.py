@@ -1,0 +1,162 @@
+"""The model behind `denoise` and `inpaint`: labels are intensity levels, and neighbours are alike.
+
+Costs are in steps of grey, 255 from black to white, so that they mean the same for every dtype. What is not given comes
+from the noise: with Gaussian noise of deviation sigma, a share of pixels that are something else altogether, and
+neighbours that differ by d with a probability falling like exp(-d / 30), up to a cutoff, the most probable image is the
+one of least energy.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from treefield.apps.harmonic import harmonic_fill
+from treefield.apps.noise import estimate_noise, outlier_cost
+from treefield.apps.pictures import grey_unit, stack_channels
+from treefield.apps.problem import Problem
+from treefield.models.grid import GridMRF
+from treefield.models.pairwise import Potts, TruncatedLinear, TruncatedQuadratic
+from treefield.validation import choice, count, positive, real_array, real_scalar
+
+DATA = ("squared", "absolute")
+SMOOTHNESS = ("linear", "quadratic", "potts")
+
+_STEP = 30.0  # steps of grey by which neighbours differ, typically
+_CUTOFF = 100.0  # steps of grey
+
+
+@dataclasses.dataclass(frozen=True)
+class Costs:
+    """What `denoise` and `inpaint` may be told of the model; None for what comes from the noise."""
+
+    data: str = "squared"
+    tau: float | None = None
+    smoothness: str = "linear"
+    weight: float | None = None
+    cutoff: float = _CUTOFF
+    sigma: float | None = None
+
+    def __post_init__(self) -> None:
+        choice(self.data, "data", DATA)
+        choice(self.smoothness, "smoothness", SMOOTHNESS)
+        for name in ("tau", "sigma"):
+            if getattr(self, name) is not None:
+                positive(getattr(self, name), name, infinite=name == "tau")
+        if self.weight is not None and real_scalar(self.weight, "weight") < 0:
+            raise ValueError(f"weight must be at least 0, got {self.weight:g}")
+        positive(self.cutoff, "cutoff")
+
+
+def restoring(image: np.ndarray, levels: Any, costs: Costs) -> Problem:
+    """The problem of taking the noise from an image with channels first."""
+    values, unit = intensity_levels(image, levels), grey_unit(image)
+    stacked, weights = stack_channels(image)
+    cost = _data_cost(costs, image / unit, None)
+    unary = _unary(stacked, values, unit, cost)
+    mrf = GridMRF(unary, _smoothness(costs, cost.nats, values / unit), weights=weights)
+    return Problem(mrf, lambda x: values.astype(image.dtype)[x].reshape(image.shape))
+
+
+def filling(image: np.ndarray, hole: np.ndarray, keep: bool, levels: Any, costs: Costs) -> Problem:
+    """The problem of filling the hole of an image with channels first, where there is no data cost; with `keep` all
+    other pixels stay as they are."""
+    if hole.all():
+        raise ValueError("mask covers the whole image: there is nothing to fill it from")
+    values, unit = intensity_levels(image[:, ~hole], levels), grey_unit(image[:, ~hole])
+    stacked, weights = stack_channels(image)
+    holes = np.broadcast_to(hole, image.shape).reshape(stacked.shape)
+    cost = _data_cost(costs, np.where(hole, 0, image / unit), hole)
+    smooth = _smoothness(costs, cost.nats, values / unit)
+    if keep:
+        cost = DataCost("kept", 2 * stacked.ndim * smooth.weight * float(smooth.costs(len(values)).max()) + 1, 1.0)
+        weights = [weight * touched(holes, axis) for axis, weight in enumerate(weights or [1] * stacked.ndim)]
+    unary = _unary(stacked, values, unit, cost)
+    unary[holes] = 0
+
+    def output(x: np.ndarray) -> np.ndarray:
+        restored = values.astype(image.dtype)[x].reshape(image.shape)
+        return np.where(hole, restored, image) if keep else restored
+
+    smoothest = np.searchsorted((values[1:] + values[:-1]) / 2, harmonic_fill(image, hole).reshape(stacked.shape))
+    return Problem(GridMRF(unary, smooth, weights=weights), output, smoothest.astype(np.int32))
+
+
+def touched(sites: np.ndarray, axis: int) -> np.ndarray:
+    """Which edges along an axis have an end among these sites."""
+    before, after = np.delete(sites, -1, axis), np.delete(sites, 0, axis)
+    return (before | after).astype(np.uint8)
+
+
+def intensity_levels(image: np.ndarray, levels: Any) -> np.ndarray:
+    """The values that a restored pixel may have, ascending: as given, or so many over the image's range, which for
+    integers are all there are if that is enough."""
+    if np.ndim(levels):
+        values = np.unique(real_array(levels, "levels").astype(np.float64))
+        if not values.size or not np.isfinite(values).all():
+            raise ValueError("levels must be a number of levels, or a list of finite values")
+        if image.dtype.kind in "bui":
+            kept = values.astype(image.dtype)
+            if not np.array_equal(kept, values):
+                raise ValueError(f"levels holds values that an image of {image.dtype} cannot have")
+        return values
+    number = count(levels, "levels", 1)
+    low, high = image.min(), image.max()
+    if image.dtype.kind in "bui" and int(high) - int(low) < number:
+        return np.arange(int(low), int(high) + 1, dtype=np.float64)
+    values = np.linspace(float(low), float(high), number)
+    return np.unique(np.round(values) if image.dtype.kind in "ui" else values)
+
+
+@dataclasses.dataclass(frozen=True)
+class DataCost:
+    """A cost of differing from what was seen, at most `tau`; `nats` is how much of it one nat of log probability is."""
+
+    kind: str
+    tau: float
+    nats: float
+
+    def __call__(self, difference: np.ndarray) -> np.ndarray:
+        if self.kind == "kept":
+            return np.where(difference == difference.min(axis=-1, keepdims=True), 0.0, self.tau)
+        return np.minimum(difference * difference if self.kind == "squared" else difference, self.tau)
+
+
+def _data_cost(costs: Costs, grey: np.ndarray, hole: np.ndarray | None) -> DataCost:
+    if costs.sigma is None or costs.tau is None:
+        sigma, impulses = estimate_noise(grey, hole)
+    if costs.sigma is not None:
+        sigma = costs.sigma
+    nats = 2 * sigma**2 if costs.data == "squared" else sigma / np.sqrt(2)
+    tau = costs.tau if costs.tau is not None else max(1.0, round(nats * outlier_cost(sigma, impulses)))
+    return DataCost(costs.data, tau, nats)
+
+
+def _smoothness(costs: Costs, nats: float, grey: np.ndarray) -> Any:
+    """The pairwise cost of levels at these steps of grey; all kinds cost the same from the cutoff on."""
+    most = nats * costs.cutoff / _STEP
+    values = None if np.array_equal(np.diff(grey), np.ones(len(grey) - 1)) else grey
+    if costs.smoothness == "potts":
+        return Potts(_first(costs.weight, most))
+    if costs.smoothness == "linear":
+        return TruncatedLinear(_first(costs.weight, most / costs.cutoff), costs.cutoff, values)
+    return TruncatedQuadratic(_first(costs.weight, most / costs.cutoff**2), costs.cutoff**2, values)
+
+
+def _first(given: float | None, default: float) -> float:
+    return float(f"{default:.3g}") if given is None else given
+
+
+def _unary(image: np.ndarray, values: np.ndarray, unit: float, cost: DataCost) -> np.ndarray:
+    """The cost of every level at every pixel: of whole numbers where all are."""
+    if image.dtype.kind in "bu" and image.dtype.itemsize == 1:  # few values: look them up
+        table = cost(np.abs(np.arange(256)[:, None] - values) / unit)
+        whole = np.array_equal(table, np.round(table)) and table.max() < 2**16
+        dtype = (np.uint8 if table.max() < 2**8 else np.uint16) if whole else np.float32
+        return table.astype(dtype)[image.astype(np.uint8)]
+    unary = np.empty((*image.shape, len(values)), np.float32)
+    for row, costs in zip(image, unary, strict=True):
+        costs[:] = cost(np.abs(row[..., None] - values) / unit)
+    return unary

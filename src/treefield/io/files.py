@@ -1,0 +1,175 @@
+"""Paths that are checked before the work, and files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import pathlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+
+class MissingPackageError(ImportError):
+    """A package of the extra `cli` is not installed."""
+
+
+class TooLargeError(MemoryError):
+    """A file unpacks to more than the free memory."""
+
+
+def package(module: str, name: str, doing: str) -> Any:
+    """An optional package, imported now; or an error that says how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingPackageError(f'{doing} images needs {name}: pip install "treefield[cli]"') from error
+
+
+def shown(path: Any) -> str:
+    """A path as messages name it, on one line whatever characters it has."""
+    text = str(path)
+    return text if text.isprintable() else repr(text)
+
+
+def one_line(error: BaseException) -> str:
+    """What an exception of a library says, on one line of moderate length."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 200 else f"{text[:197]}..."
+
+
+def checked_path(path: Any) -> pathlib.Path:
+    """`path` as a Path, or a TypeError."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be the path of a file, got {type(path).__name__}")
+    return pathlib.Path(os.fsdecode(path))
+
+
+def checked_input(path: Any) -> pathlib.Path:
+    """The path of a file that is there, or an error."""
+    path = checked_path(path)
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(f"{shown(path)} is a folder, expected a file")
+        if not path.exists():
+            raise FileNotFoundError(f"there is no file {shown(path)}")
+        if not path.is_file():  # a pipe would be waited for
+            raise ValueError(f"{shown(path)} is not a regular file")
+    except PermissionError:
+        raise PermissionError(f"{shown(path)} may not be read: there is no permission for its folder") from None
+    return path
+
+
+@contextlib.contextmanager
+def reading(path: pathlib.Path, what: str) -> Iterator[None]:
+    """Turn all that decoders raise on damaged files, which may be any exception, into one kind with one line.
+
+    `what` ends the sentence "FILE is not ...".
+    """
+    try:
+        yield
+    except (MissingPackageError, TooLargeError):
+        raise
+    except PermissionError:
+        raise PermissionError(f"{shown(path)} may not be read: there is no permission") from None
+    except MemoryError as error:
+        raise MemoryError(f"{shown(path)} does not fit into memory: {one_line(error)}") from None
+    except Exception as error:
+        raise ValueError(f"{shown(path)} is not {what}: {one_line(error)}") from None
+
+
+def check_memory(path: Any, size: int) -> None:
+    """Refuse a file that unpacks to more bytes than are free, before anything is allocated."""
+    available = available_memory()
+    if available is not None and size > available:
+        raise TooLargeError(f"{shown(path)} unpacks to {_units(size)}, but only {_units(available)} of memory are free")
+
+
+def available_memory() -> int | None:
+    """Bytes that can be used without swapping; without psutil all that the machine has; None if nobody knows."""
+    try:
+        import psutil
+    except ImportError:
+        if not hasattr(os, "sysconf"):
+            return None
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return int(psutil.virtual_memory().available)
+
+
+def _units(size: int) -> str:
+    for factor, unit in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if size >= factor:
+            return f"{size / factor:.3g} {unit}" if size < 1000 * factor else f"{size // factor} {unit}"
+    return f"{size} bytes"
+
+
+def checked_output(path: Any, *, force: bool = False) -> pathlib.Path:
+    """`path` as a Path where a file may be written, or an error: better now than after an hour's work.
+
+    Examples
+    --------
+    >>> from treefield.io.files import checked_output
+    >>> checked_output("no/such/folder/labels.png")
+    Traceback (most recent call last):
+    FileNotFoundError: cannot write no/such/folder/labels.png: there is no folder no/such/folder; make it first
+    """
+    path = checked_path(path)
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(f"cannot write {shown(path)}: it is a folder, expected the path of a file")
+        if not path.parent.is_dir():
+            raise FileNotFoundError(
+                f"cannot write {shown(path)}: there is no folder {shown(path.parent)}; make it first"
+            )
+        if path.exists() and not path.is_file():  # to replace /dev/null would harm the machine
+            raise FileExistsError(f"cannot write {shown(path)}: it is not a regular file; give another name")
+        if path.exists() and not force:
+            raise _exists(path)
+    except PermissionError:
+        raise PermissionError(f"cannot write {shown(path)}: there is no permission for its folder") from None
+    return path
+
+
+def _exists(path: pathlib.Path) -> FileExistsError:
+    return FileExistsError(f"{shown(path)} exists; give another name, or force to replace it")
+
+
+@contextlib.contextmanager
+def writing(path: Any, *, force: bool = False) -> Iterator[pathlib.Path]:
+    """A temporary path to write to, which becomes `path` if all goes well; otherwise nothing is left, and a file that
+    was there stays as it was.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from treefield.io.files import writing
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     target = pathlib.Path(folder, "note.txt")
+    ...     with writing(target) as temporary:
+    ...         _ = temporary.write_text("done")
+    ...     target.read_text()
+    'done'
+    """
+    path = checked_output(path, force=force)
+    target = path.resolve()  # a link stays a link
+    # short, since names have at most 255 bytes
+    name = f".{target.stem[:40]}.{os.getpid()}-{threading.get_ident()}{target.suffix}"
+    temporary = target.with_name(name)
+    try:
+        yield temporary
+        with temporary.open("rb+") as file:  # some file systems say only now that the disk is full
+            os.fsync(file.fileno())
+        if not force and path.exists():  # another program was quicker
+            raise _exists(path)
+        temporary.replace(target)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        cause = error.strerror or one_line(error)
+        plain = OSError(f"could not write {shown(path)}: {cause}; nothing was left behind")
+        plain.errno = error.errno
+        raise plain from None
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)

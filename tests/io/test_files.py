@@ -1,0 +1,155 @@
+"""A file is there whole or not at all, and nobody's file is lost."""
+
+import errno
+import os
+import stat
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import treefield as tf
+from one_line import check_refused
+from treefield.io import save_model, write_image, write_labels
+from treefield.io.files import checked_output, writing
+
+IMAGE = np.arange(12, dtype=np.uint8).reshape(3, 4)
+
+
+def names(folder):
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def test_a_new_file_holds_what_was_written_and_nothing_else_is_left(tmp_path):
+    with writing(tmp_path / "note.txt") as temporary:
+        temporary.write_text("done")
+        assert names(tmp_path) == [temporary.name]
+        assert temporary.suffix == ".txt" and temporary.name.startswith(".") and str(os.getpid()) in temporary.name
+    assert names(tmp_path) == ["note.txt"]
+    assert (tmp_path / "note.txt").read_text() == "done"
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_a_new_file_has_the_usual_permissions(tmp_path, mask):
+    before = os.umask(mask)
+    try:
+        write_image(tmp_path / "image.png", IMAGE)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "image.png").stat().st_mode) == 0o666 & ~mask
+
+
+def test_what_cannot_be_an_output_is_refused(tmp_path):
+    (tmp_path / "old.png").write_text("old")
+    check_refused(lambda: checked_output(tmp_path / "no" / "x.png"), FileNotFoundError, "no folder", "x.png")
+    check_refused(lambda: checked_output(tmp_path), IsADirectoryError, "folder")
+    check_refused(lambda: checked_output(tmp_path, force=True), IsADirectoryError, "folder")
+    check_refused(lambda: checked_output(tmp_path / "old.png"), FileExistsError, "exists; give another name", "force")
+    check_refused(lambda: checked_output("/dev/null", force=True), FileExistsError, "regular file")
+    check_refused(lambda: checked_output(3), TypeError, "path")
+    assert checked_output(tmp_path / "old.png", force=True) == tmp_path / "old.png"
+    assert checked_output(str(tmp_path / "new.png")) == tmp_path / "new.png"
+
+
+def test_a_name_with_a_line_break_still_gives_one_line(tmp_path):
+    check_refused(lambda: checked_output(tmp_path / "a\nb" / "x.png"), FileNotFoundError, "a\\nb")
+
+
+@pytest.mark.parametrize("name", ["image.png", "image.tif", "image.npy", "image.npz", "image.pgm", "image.jpg"])
+def test_an_old_file_is_replaced_only_by_force(tmp_path, name):
+    path = tmp_path / name
+    path.write_text("old")
+    check_refused(lambda: write_image(path, IMAGE), FileExistsError, name)
+    assert path.read_text() == "old"
+    write_image(path, IMAGE, force=True)
+    assert path.read_bytes()[:3] != b"old" and names(tmp_path) == [name]
+
+
+def test_labels_and_models_are_replaced_only_by_force(tmp_path):
+    mrf = tf.GridMRF(np.zeros((2, 2, 2)), tf.Potts(1))
+    for name, write in (("labels.png", write_labels), ("model.npz", save_model)):
+        what = IMAGE if write is write_labels else mrf
+        write(tmp_path / name, what)
+        check_refused(lambda name=name, write=write, what=what: write(tmp_path / name, what), FileExistsError, name)
+        write(tmp_path / name, what, force=True)
+
+
+def test_a_file_that_appeared_meanwhile_is_not_overwritten(tmp_path):
+    path = tmp_path / "note.txt"
+
+    def write():
+        with writing(path) as temporary:
+            temporary.write_text("new")
+            path.write_text("another program's")
+
+    check_refused(write, FileExistsError, "exists")
+    assert path.read_text() == "another program's" and names(tmp_path) == ["note.txt"]
+
+
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), ValueError("no"), OSError(errno.ENOSPC, "No space left on device")]
+)
+@pytest.mark.parametrize("old", [None, "old"])
+def test_whatever_goes_wrong_nothing_is_left_and_the_old_file_stays(tmp_path, error, old):
+    path = tmp_path / "note.txt"
+    if old:
+        path.write_text(old)
+    with pytest.raises(type(error)), writing(path, force=True) as temporary:
+        temporary.write_text("half")
+        raise error
+    assert names(tmp_path) == (["note.txt"] if old else [])
+    assert not old or path.read_text() == old
+
+
+def test_a_full_disk_is_named_in_one_line(tmp_path):
+    def write():
+        with writing(tmp_path / "note.txt") as temporary, temporary.open("wb") as file:
+            file.write(b"half")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(temporary))
+
+    error = check_refused(write, OSError)
+    path = tmp_path / "note.txt"
+    assert str(error) == f"could not write {path}: No space left on device; nothing was left behind"
+    assert error.errno == errno.ENOSPC
+
+
+LIMITED = """
+import resource, sys, numpy as np, treefield as tf
+from treefield.io import save_model, write_image
+path = sys.argv[1]
+noise = np.random.default_rng(0).integers(0, 256, (300, 300), np.uint8)
+what = noise.astype(np.float32) if path.endswith("pfm") else noise
+mrf = tf.GridMRF(noise[..., None].repeat(2, -1), tf.Potts(1))
+import PIL.Image, PIL.PngImagePlugin, PIL.JpegImagePlugin, tifffile, imagecodecs  # their caches may be written
+resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+try:
+    save_model(path, mrf, force=True) if "model" in path else write_image(path, what, force=True)
+except OSError as error:
+    sys.stdout.write(str(error))
+"""
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.jpg", "a.tif", "a.pgm", "a.pfm", "a.npy", "a.npz", "model.npz"])
+def test_a_write_that_the_system_stops_half_way_leaves_the_old_file(tmp_path, name):
+    pytest.importorskip("resource")  # its limit on the size of files stands in for a full disk
+    path = tmp_path / name
+    path.write_text("old")
+    run = subprocess.run([sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True)
+    assert run.stdout == f"could not write {path}: File too large; nothing was left behind", run.stderr
+    assert run.stderr == ""
+    assert names(tmp_path) == [name] and path.read_text() == "old"
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "real.npy").write_text("old")
+    (tmp_path / "link.npy").symlink_to(tmp_path / "real.npy")
+    write_image(tmp_path / "link.npy", IMAGE, force=True)
+    assert (tmp_path / "link.npy").is_symlink()
+    assert np.array_equal(np.load(tmp_path / "real.npy"), IMAGE)
+
+
+def test_a_long_name_leaves_room_for_the_temporary_one(tmp_path):
+    name = "ü" * 123 + ".npy"
+    write_image(tmp_path / name, IMAGE)
+    assert names(tmp_path) == [name]

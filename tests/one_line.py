@@ -1,0 +1,14 @@
+"""How the tests of files look at errors."""
+
+import pytest
+
+
+def check_refused(call, error, *words):
+    """The error that the call raises, which is one line that holds the words."""
+    with pytest.raises(error) as caught:
+        call()
+    message = str(caught.value)
+    assert "\n" not in message
+    for word in words:
+        assert word in message
+    return caught.value
