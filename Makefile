@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test lint bench clean
 
-demo: $(VENV)/plot
-	$(BIN)/python examples/demo.py
+demo: $(VENV)/demo
+	$(BIN)/treefield demo --out demo-output --force
 
 test: $(VENV)/test
 	$(BIN)/python -m pytest -q -n auto --dist loadfile

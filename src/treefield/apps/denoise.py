@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from treefield.apps.pictures import channels_back, checked_image
-from treefield.apps.problem import TOL, Problem
+from treefield.apps.problem import Problem
 from treefield.apps.restoration import Costs, restoring
 from treefield.results import MAPResult
 
@@ -23,7 +23,7 @@ def denoise(
     sigma: float | None = None,
     channel_axis: int | None = None,
     time_limit: float | None = None,
-    tol: float = TOL,
+    tol: float | None = None,
     callback: Callable[[MAPResult], Any] | None = None,
     rng: Any = None,
     full_output: bool = False,
@@ -57,7 +57,8 @@ def denoise(
     channel_axis : int, optional
         The axis of the colours, each of which is restored by itself; None for grey images.
     time_limit, tol, callback, rng
-        As in `minimize`; other keywords of it may be given, too: `method`, `maxiter`, `threads`, `progress`, ...
+        As in `minimize`, whose other keywords may be given, too: `method`, `maxiter`, `threads`, `progress`, ... The
+        default of `tol` is 1e-3.
     full_output : bool
         Whether to return the result of `minimize`, too.
 

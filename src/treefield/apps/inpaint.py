@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from treefield.apps.pictures import channels_back, checked_image, checked_mask
-from treefield.apps.problem import TOL, Problem
+from treefield.apps.problem import Problem
 from treefield.apps.restoration import Costs, filling
 from treefield.results import MAPResult
 
@@ -27,7 +27,7 @@ def inpaint(
     sigma: float | None = None,
     channel_axis: int | None = None,
     time_limit: float | None = None,
-    tol: float = TOL,
+    tol: float | None = None,
     callback: Callable[[MAPResult], Any] | None = None,
     rng: Any = None,
     full_output: bool = False,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from treefield.apps.problem import TOL, Problem
+from treefield.apps.problem import Problem
 from treefield.models.grid import GridMRF
 from treefield.models.pairwise import Table
 from treefield.results import MAPResult
@@ -19,7 +19,7 @@ def ising(
     couplings: Any,
     *,
     time_limit: float | None = None,
-    tol: float = TOL,
+    tol: float | None = None,
     callback: Callable[[MAPResult], Any] | None = None,
     rng: Any = None,
     full_output: bool = False,
@@ -37,8 +37,8 @@ def ising(
     couplings : number or sequence
         J: one number for all, or one number or array per axis: for (M, N) sites the shapes are (M-1, N) and (M, N-1).
     time_limit, tol, callback, rng
-        As in `minimize`; other keywords of it may be given, too. Spin glasses have no tight bound: without a limit the
-        search ends when it has long gained nothing.
+        As in `minimize`, whose other keywords may be given, too; the default of `tol` is 1e-3. Spin glasses have no
+        tight bound: without a limit the search ends when it has long gained nothing.
     full_output : bool
         Whether to return the result of `minimize`, too.
 

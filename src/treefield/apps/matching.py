@@ -2,7 +2,8 @@
 
 A cost volume holds, at [row, column, label], the cost of disparity min_disparity + label: of matching that column of
 the left image with column - disparity of the right one. Images are (M, N, C) with 255 steps of grey; costs are summed
-over the channels and truncated, which is also what a match outside the image costs.
+over the channels and truncated. A match outside the image costs what the others do on average: it is neither likely nor
+unlikely.
 """
 
 from __future__ import annotations
@@ -56,14 +57,20 @@ def _volume(
     most: float,
     dtype: type,
 ) -> np.ndarray:
-    """`difference(a, b)` of the parts of the two images that lie on each other, disparity by disparity, truncated."""
+    """`difference(a, b)` of the parts of the two images that lie on each other, disparity by disparity, truncated; the
+    mean of it where they do not."""
     rows, columns = shape[:2]
-    volume: np.ndarray = np.full((rows, columns, len(disparities)), most, dtype)
+    volume: np.ndarray = np.empty((rows, columns, len(disparities)), dtype)
+    outside, total, count = np.ones((columns, len(disparities)), bool), 0.0, 0
     for label, d in enumerate(disparities):
         first, last = max(d, 0), columns + min(d, 0)  # the columns whose match is inside
         if first < last:
-            cost = difference(np.s_[:, first:last], np.s_[:, first - d : last - d])
-            volume[:, first:last, label] = np.minimum(cost, most)
+            cost = np.minimum(difference(np.s_[:, first:last], np.s_[:, first - d : last - d]), most)
+            volume[:, first:last, label] = cost
+            outside[first:last, label] = False
+            total, count = total + float(cost.sum(dtype=np.float64)), count + cost.size
+    mean = total / max(1, count)
+    volume[:, outside] = mean if dtype == np.float32 else round(mean)
     return volume
 
 

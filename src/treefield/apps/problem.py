@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from treefield.results import MAPResult
-from treefield.solvers.minimize import minimize
+from treefield.solvers.minimize import minimize, takes
 
 TOL = 1e-3  # a gap below this is not seen in a picture
 
@@ -25,7 +25,12 @@ class Problem:
 
     def minimize(self, **options: Any) -> MAPResult:
         """The result of `treefield.minimize`, with the model in it as `mrf`."""
-        result = minimize(self.mrf, options.pop("x0", self.start), **options)
+        method = options.get("method", "auto")
+        if options.get("tol") is None and method in ("auto", "trw"):
+            options["tol"] = TOL
+        if options.get("x0") is None and "x0" in takes(method):
+            options["x0"] = self.start
+        result = minimize(self.mrf, **options)
         result.mrf = self.mrf
         return result
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from treefield.apps import colour_models
 from treefield.apps.pictures import checked_image
-from treefield.apps.problem import TOL, Problem
+from treefield.apps.problem import Problem
 from treefield.apps.restoration import touched
 from treefield.models.grid import GridMRF
 from treefield.models.pairwise import Potts
@@ -30,7 +30,7 @@ def segment(
     spacing: Any = None,
     channel_axis: int | None = None,
     time_limit: float | None = None,
-    tol: float = TOL,
+    tol: float | None = None,
     callback: Callable[[MAPResult], Any] | None = None,
     rng: Any = None,
     full_output: bool = False,
@@ -56,7 +56,8 @@ def segment(
     channel_axis : int, optional
         The axis of the colours; None for grey images.
     time_limit, tol, callback, rng
-        As in `minimize`; other keywords of it may be given, too. `rng` also draws the start of k-means.
+        As in `minimize`, whose other keywords may be given, too; the default of `tol` is 1e-3. `rng` also draws the
+        start of k-means.
     full_output : bool
         Whether to return the result of `minimize`, too.
 

@@ -11,7 +11,7 @@ import numpy as np
 from treefield.apps import occlusions
 from treefield.apps.matching import COSTS, contrast_weights, matching_costs
 from treefield.apps.pictures import checked_image, checked_mask, grey_unit
-from treefield.apps.problem import TOL, Problem
+from treefield.apps.problem import Problem
 from treefield.models.grid import GridMRF
 from treefield.models.pairwise import Potts, TruncatedLinear, TruncatedQuadratic
 from treefield.results import MAPResult
@@ -43,7 +43,7 @@ def stereo(
     occlusion: str = "keep",
     channel_axis: int | None = None,
     time_limit: float | None = None,
-    tol: float = TOL,
+    tol: float | None = None,
     callback: Callable[[MAPResult], Any] | None = None,
     rng: Any = None,
     full_output: bool = False,
@@ -81,7 +81,8 @@ def stereo(
     channel_axis : int, optional
         The axis of the colours; None for grey images.
     time_limit, tol, callback, rng
-        As in `minimize`, for each of the two runs of an occlusion check; other keywords of it may be given, too.
+        As in `minimize`, for each of the two runs of an occlusion check; its other keywords may be given, too. The
+        default of `tol` is 1e-3.
     full_output : bool
         Whether to return the result of `minimize`, too.
 

@@ -83,7 +83,9 @@ def check_memory(path: Any, size: int) -> None:
     """Refuse a file that unpacks to more bytes than are free, before anything is allocated."""
     available = available_memory()
     if available is not None and size > available:
-        raise TooLargeError(f"{shown(path)} unpacks to {_units(size)}, but only {_units(available)} of memory are free")
+        raise TooLargeError(
+            f"{shown(path)} unpacks to {in_units(size)}, but only {in_units(available)} of memory are free"
+        )
 
 
 def available_memory() -> int | None:
@@ -97,7 +99,7 @@ def available_memory() -> int | None:
     return int(psutil.virtual_memory().available)
 
 
-def _units(size: int) -> str:
+def in_units(size: int) -> str:
     for factor, unit in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if size >= factor:
             return f"{size / factor:.3g} {unit}" if size < 1000 * factor else f"{size // factor} {unit}"
@@ -132,7 +134,7 @@ def checked_output(path: Any, *, force: bool = False) -> pathlib.Path:
 
 
 def _exists(path: pathlib.Path) -> FileExistsError:
-    return FileExistsError(f"{shown(path)} exists; give another name, or force to replace it")
+    return FileExistsError(f"{shown(path)} exists; give another name, or replace it with force (--force)")
 
 
 @contextlib.contextmanager

@@ -31,6 +31,14 @@ def kernel(function):
     return dispatcher
 
 
+def cache_folder():
+    """Where compiled kernels are kept; None if there is no folder for them."""
+    from treefield.kernels import grid
+
+    cache = getattr(grid.unary_energy, "_cache", None)
+    return getattr(cache, "cache_path", None)
+
+
 @functools.cache
 def _source_stamp():
     files = sorted(pathlib.Path(__file__).parent.glob("*.py"))

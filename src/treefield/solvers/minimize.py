@@ -17,7 +17,7 @@ from treefield.trees.dual import dual_bytes
 from treefield.trees.fixed_point import possible
 from treefield.trees.forests import CycleError, forest_bytes, has_few_edges
 from treefield.trees.sets import tree_set_bytes
-from treefield.validation import choice, generator, memory_size, model, real_scalar, thread_count
+from treefield.validation import choice, generator, memory_size, model, thread_count
 
 METHODS = ("auto", "anneal", "genetic", "icm", "loopy_bp", "scan_line", "t_icm", "t_ils", "tree_bp", "trw")
 
@@ -31,7 +31,7 @@ def minimize(
     *,
     method: str = "auto",
     time_limit: float | None = None,
-    tol: float = _TOL,
+    tol: float | None = None,
     maxiter: int | None = None,
     patience: int | None = None,
     memory_limit: float | None = None,
@@ -59,9 +59,9 @@ def minimize(
         "tree_bp" or "trw". These also take their own keywords.
     time_limit : float, optional
         Seconds, compilation left out.
-    tol : float
-        Stop when the gap, (fun - lower_bound) / max(|fun|, |lower_bound|), is at most this. 0 goes on until the energy
-        is proved to be the least. For "auto" and "trw".
+    tol : float, optional
+        Stop when the gap, (fun - lower_bound) / max(|fun|, |lower_bound|), is at most this: by default 1e-4. 0 goes on
+        until the energy is proved to be the least. For "auto" and "trw".
     maxiter, patience : int, optional
         At most so many rounds of "auto", or stop after so many without a new best. Without any limit "auto" stops when
         it has long gained nothing.
@@ -91,10 +91,11 @@ def minimize(
     choice(method, "method", METHODS)
     given: dict[str, Any] = {"maxiter": maxiter, "time_limit": time_limit, "patience": patience, "callback": callback}
     if method != "auto":
-        return _named(method, mrf, x0, tol, memory_limit, given | {"rng": rng, "threads": threads}, progress, options)
+        given |= {"x0": x0, "tol": tol, "memory_limit": memory_limit, "rng": rng, "threads": threads}
+        return _named(method, mrf, given | {"progress": progress or None}, options)
     if options:
         raise TypeError(f'method="auto" takes no {next(iter(options))}; name a method that does: method="t_ils"')
-    limits = checked_limits(**given, progress=progress, tol=real_scalar(tol, "tol"))
+    limits = checked_limits(**given, progress=progress, tol=_TOL if tol is None else tol)
     thread_count(threads)
     check_start(mrf, x0)
     rng = generator(rng)
@@ -115,19 +116,25 @@ def _exact(mrf: Any, callback: Callable[[MAPResult], Any] | None) -> MAPResult:
     return result
 
 
-def _named(
-    method: str, mrf: Any, x0: Any, tol: float, memory_limit: Any, given: dict[str, Any], progress: bool, options: Any
-) -> MAPResult:
+def _named(method: str, mrf: Any, given: dict[str, Any], options: dict[str, Any]) -> MAPResult:
     """Call a solver with what it takes, and refuse what it does not."""
-    solver = getattr(importlib.import_module(f"treefield.solvers.{method}"), method)
-    takes = inspect.signature(solver).parameters
-    given |= {"x0": x0, "memory_limit": memory_limit, "progress": progress or None}
-    given["tol"] = tol if method == "trw" or tol is not _TOL else None
     given = {name: value for name, value in given.items() if value is not None} | options
+    names = takes(method)
     for name in given:
-        if name not in takes:
-            raise TypeError(f"method={method!r} takes no {name}; it takes {', '.join(list(takes)[1:]) or 'nothing'}")
-    return solver(mrf, **given)
+        if name not in names:
+            raise TypeError(f"method={method!r} takes no {name}; it takes {', '.join(names) or 'nothing'}")
+    return _solver(method)(mrf, **given)
+
+
+def _solver(method: str) -> Callable[..., MAPResult]:
+    return getattr(importlib.import_module(f"treefield.solvers.{method}"), method)
+
+
+def takes(method: str) -> list[str]:
+    """The keywords that a method takes."""
+    choice(method, "method", METHODS)
+    parameters = inspect.signature(minimize if method == "auto" else _solver(method)).parameters
+    return [name for name in parameters if name not in ("mrf", "method", "options")]
 
 
 def _what_fits(mrf: Any, limit: int | None) -> tuple[str, str | None]:

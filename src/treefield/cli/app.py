@@ -1,0 +1,42 @@
+"""The commands, and their names."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from treefield import __version__
+from treefield.cli.compare import compare
+from treefield.cli.demo import demo
+from treefield.cli.images import denoise, inpaint, segment
+from treefield.cli.info import info
+from treefield.cli.models import ising, solve
+from treefield.cli.stereo import stereo
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (denoise, inpaint, stereo, segment, ising, solve, compare, demo, info):
+    app.command()(command)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def treefield(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Find the most probable labelling of a Markov random field: restore images, match stereo pairs, cut out regions.
+
+    Ctrl-C ends a search early and writes the best that was found.
+    """

@@ -1,0 +1,33 @@
+"""What a search needs, said before it starts, and kept within what there is."""
+
+from __future__ import annotations
+
+import sys
+
+from treefield.io.files import available_memory, in_units
+
+_PLENTY = 2**30  # bytes: below, nobody needs to be told
+_PACKED, _DUAL = 2, 12  # what packed costs add, in units of the costs; what the dual adds, in bytes per site and label
+
+
+def plan_memory(sites: int, labels: int, itemsize: int, *, quiet: bool) -> int | None:
+    """How many bytes the search of a model may use beside its costs: None for as many as it likes.
+
+    Says so where that is much, and refuses a model whose costs alone do not fit.
+    """
+    free = available_memory()
+    costs = sites * labels * itemsize
+    if free is None:
+        return None
+    if costs > 0.9 * free:
+        raise MemoryError(
+            f"{sites:,} sites with {labels} labels need {in_units(costs)} for their costs alone, but only "
+            f"{in_units(free)} of memory are free: take fewer labels or a smaller image"
+        )
+    most = costs * (1 + _PACKED) + _DUAL * sites * labels
+    limited = most > 0.9 * free
+    if (most > _PLENTY or limited) and not quiet:
+        how = f"more than the {in_units(free)} that are free: it will be kept to less, and search more slowly"
+        end = how if limited else f"{in_units(free)} are free"
+        print(f"treefield: the search needs up to {in_units(most)} of memory; {end}", file=sys.stderr)
+    return int(0.9 * free) - costs if limited else None

@@ -1,0 +1,112 @@
+"""ising and solve: arrays in, labels out."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from treefield.apps.problem import Problem
+from treefield.cli import pictures
+from treefield.cli.memory import plan_memory
+from treefield.cli.options import Shared, shares_options
+from treefield.cli.outcome import Task, run
+from treefield.io import load_model, read_image, write_image, write_labels
+from treefield.io.arrays import read_npz
+from treefield.io.files import checked_input, reading
+from treefield.viz.report import Picture
+
+
+@shares_options
+def ising(
+    fields: Annotated[
+        pathlib.Path,
+        typer.Argument(metavar="FIELDS", help="NPY or an image: the fields; or NPZ: fields, couplings_0, couplings_1."),
+    ],
+    out: Annotated[pathlib.Path, typer.Argument(metavar="OUT", help="Spins: -1 and 1 in NPY, black and white in PNG.")],
+    coupling: Annotated[
+        float | None, typer.Option(help="The same coupling everywhere, unless FIELDS has them.")
+    ] = None,
+    *,
+    shared: Shared,
+) -> None:
+    """Find spins of low energy, the sum of h_i s_i and J_ij s_i s_j, on a grid."""
+    from treefield.apps.ising import ising_problem
+
+    shared.check_outputs(out)
+    h, couplings = read_ising(fields, coupling)
+    limit = plan_memory(h.size, 2, 8, quiet=shared.quiet)
+    problem = ising_problem(h, couplings)
+
+    def write(spins: np.ndarray) -> str:
+        if out.suffix.lower() in (".npy", ".npz"):
+            write_image(out, spins, force=shared.force)
+            return "spins -1 and 1"
+        write_image(out, np.where(spins > 0, 255, 0).astype(np.uint8), force=shared.force)
+        return "black is -1, white is 1"
+
+    def shade(spins: np.ndarray) -> np.ndarray:
+        return pictures.ordered(np.atleast_2d(spins + 1), 3)
+
+    task = Task(
+        "ising",
+        lambda **options: problem.solve(True, **options),
+        picture=lambda x: shade(problem.output(x)),
+        shows=shade,
+        before=Picture("fields", pictures.grey_or_colour(np.atleast_2d(h), None)),
+        memory_limit=limit,
+    )
+    run(task, shared, out, write)
+
+
+def read_ising(path: pathlib.Path, coupling: float | None) -> tuple[np.ndarray, Any]:
+    """Fields and couplings from a file."""
+    if path.suffix.lower() != ".npz":
+        if coupling is None:
+            raise ValueError(
+                f"{path} holds fields alone: give --coupling, or an .npz file with fields and couplings_0, ..."
+            )
+        return read_image(path), coupling
+    with reading(checked_input(path), "a file of fields and couplings"):
+        arrays = read_npz(path, lambda names: [name for name in names if name.startswith(("fields", "couplings_"))])
+        if "fields" not in arrays:
+            raise ValueError("it has no array named fields")
+    h = arrays["fields"]
+    names = [f"couplings_{axis}" for axis in range(h.ndim)]
+    there = [name for name in names if name in arrays]
+    if there and coupling is not None:
+        raise ValueError(f"{path} has couplings of its own: leave --coupling out")
+    if coupling is not None:
+        return h, coupling
+    if there != names:
+        raise ValueError(f"{path} needs the arrays {', '.join(names)}, or --coupling; it has {', '.join(arrays)}")
+    return h, [arrays[name] for name in names]
+
+
+@shares_options
+def solve(
+    model: Annotated[pathlib.Path, typer.Argument(metavar="MODEL", help="A model as .npz.")],
+    out: Annotated[pathlib.Path, typer.Argument(metavar="OUT", help="The labels: NPY, TIFF or PNG with a palette.")],
+    *,
+    shared: Shared,
+) -> None:
+    """Minimise the energy of a saved model."""
+    shared.check_outputs(out)
+    mrf = load_model(model)
+    limit = plan_memory(mrf.size, mrf.labels, mrf.unary.itemsize, quiet=shared.quiet)
+    problem = Problem(mrf, lambda x: x)
+
+    def write(x: np.ndarray) -> str:
+        write_labels(out, x, force=shared.force)
+        return f"labels {x.min()} to {x.max()}"
+
+    task = Task(
+        "solve",
+        lambda **options: problem.solve(True, **options),
+        picture=lambda x: pictures.ordered(x, mrf.labels),
+        shows=lambda x: pictures.ordered(x, mrf.labels),
+        memory_limit=limit,
+    )
+    run(task, shared, out, write)

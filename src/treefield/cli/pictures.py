@@ -1,0 +1,76 @@
+"""Images as commands get them, and as pictures to look at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def split_alpha(image: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, int | None]:
+    """An image without its alpha channel, that channel, and the axis of the colours, None if it is grey.
+
+    The last axis of more than two is that of channels if it has 1 to 4; otherwise the image is a volume.
+    """
+    if image.ndim < 3 or image.shape[-1] > 4 or image.shape[-1] == 0:
+        return image, None, None
+    channels = image.shape[-1]
+    alpha = image[..., -1:] if channels in (2, 4) else None
+    colours = image[..., : channels - (alpha is not None)]
+    return (colours[..., 0], alpha, None) if colours.shape[-1] == 1 else (colours, alpha, -1)
+
+
+def join_alpha(image: np.ndarray, alpha: np.ndarray | None, axis: int | None) -> np.ndarray:
+    """The opposite of `split_alpha`."""
+    if alpha is None:
+        return image
+    return np.concatenate([image[..., None] if axis is None else image, alpha], axis=-1)
+
+
+def grey_or_colour(image: np.ndarray, axis: int | None) -> np.ndarray:
+    """Any image as uint8 pixels; of a volume its middle slice."""
+    if image.ndim - (axis is not None) == 3:
+        image = image[len(image) // 2]
+    if image.dtype == np.bool_:
+        return image.astype(np.uint8) * 255
+    if image.dtype != np.uint8:
+        low, high = float(image.min()), float(image.max())
+        if image.dtype.kind == "f" and low >= 0 and high <= 1:
+            low, high = 0.0, 1.0
+        image = np.round((image.astype(np.float64) - low) * (255 / ((high - low) or 1.0))).astype(np.uint8)
+    return image if axis is None or image.shape[-1] == 3 else image[..., 0]
+
+
+def depths(disparity: np.ndarray, first: float, number: int) -> np.ndarray:
+    """Disparities as colours from blue (far) to red (near); black where there are none."""
+    from matplotlib import colormaps
+
+    share = (np.nan_to_num(disparity, nan=first) - first) / max(1, number - 1)
+    pixels = (colormaps["turbo"](share)[..., :3] * 255).astype(np.uint8)
+    pixels[np.isnan(disparity)] = 0
+    return pixels
+
+
+def regions(labels: np.ndarray) -> np.ndarray:
+    """Labels as distinct colours; of a volume the middle slice."""
+    from treefield.io.pictures import label_colours
+
+    if labels.ndim == 3:
+        labels = labels[len(labels) // 2]
+    return label_colours()[labels % 256]
+
+
+def ordered(labels: np.ndarray, number: int) -> np.ndarray:
+    """Labels as shades of grey; of a volume the middle slice."""
+    if labels.ndim == 3:
+        labels = labels[len(labels) // 2]
+    return (labels * (255 / max(1, number - 1))).astype(np.uint8)
+
+
+def masked(image: np.ndarray, axis: int | None, hole: np.ndarray) -> np.ndarray:
+    """An image as pixels whose hole is red."""
+    pixels: Any = grey_or_colour(image, axis)
+    hole = hole[len(hole) // 2] if hole.ndim == 3 else hole
+    pixels = np.stack([pixels] * 3, axis=-1) if pixels.ndim == 2 else pixels.copy()
+    pixels[hole] = (220, 40, 40)
+    return pixels
