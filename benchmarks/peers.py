@@ -59,7 +59,7 @@ def imported(module, package):
     try:
         return importlib.import_module(module)
     except ImportError:
-        print(f"\nAlpha-expansion: skipped, {package} is not installed (pip install {package})")
+        print(f"\nSkipped: {package} is not installed (pip install {package})")
         return None
 
 

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 
+import applications
 import dual
 import problems
 import search
@@ -217,6 +218,9 @@ SECTIONS = {
         dual.middlebury,
         dual.frustrated,
         dual.beliefs,
+        applications.depth,
+        applications.noise,
+        applications.startup,
     )
 }
 

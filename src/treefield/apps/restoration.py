@@ -2,7 +2,7 @@
 
 Costs are in steps of grey, 255 from black to white, so that they mean the same for every dtype. What is not given comes
 from the noise: with Gaussian noise of deviation sigma, a share of pixels that are something else altogether, and
-neighbours that differ by d with a probability falling like exp(-d / 30), up to a cutoff, the most probable image is the
+neighbours that differ by d with a probability falling like exp(-d / 26), up to a cutoff, the most probable image is the
 one of least energy.
 """
 
@@ -24,7 +24,7 @@ from treefield.validation import choice, count, positive, real_array, real_scala
 DATA = ("squared", "absolute")
 SMOOTHNESS = ("linear", "quadratic", "potts")
 
-_STEP = 30.0  # steps of grey by which neighbours differ, typically
+_STEP = 26.0  # steps of grey by which neighbours differ, typically
 _CUTOFF = 100.0  # steps of grey
 
 
