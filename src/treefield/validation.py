@@ -135,6 +135,14 @@ def positive(value: Any, name: str, *, infinite: bool = False) -> float:
     return number
 
 
+def not_negative(value: Any, name: str) -> float:
+    """`value` as a finite number of at least 0, or an error."""
+    number = real_scalar(value, name)
+    if number < 0:
+        raise ValueError(f"{name} must be at least 0, got {number:g}")
+    return number
+
+
 def count(value: Any, name: str, least: int = 0) -> int:
     """`value` as an integer of at least `least`, or an error."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):

@@ -22,11 +22,12 @@ def kmeans(colours: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
     centres = sample[:1]
     distance = ((sample - rng.choice(sample)) ** 2).sum(axis=1)
     centres = sample[[distance.argmax()]] if distance.max() > 0 else centres
+    distance = ((sample - centres[0]) ** 2).sum(axis=1)
     for _ in range(k - 1):  # far from those there are, as k-means++ draws them
-        distance = ((sample[:, None] - centres) ** 2).sum(axis=2).min(axis=1)
         if distance.max() == 0:
             break
         centres = np.concatenate([centres, sample[[rng.choice(len(sample), p=distance / distance.sum())]]])
+        distance = np.minimum(distance, ((sample - centres[-1]) ** 2).sum(axis=1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of clusters that lose all their colours: they keep their centre
         centres, _ = kmeans2(sample, centres, minit="matrix", iter=30)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from treefield.apps.pictures import channels_back, checked_image
 from treefield.apps.problem import Problem
 from treefield.apps.restoration import Costs, restoring
@@ -84,6 +86,6 @@ def denoise(
 
 def denoising(image: Any, *, levels: Any = 256, costs: Costs | None = None, channel_axis: int | None = None) -> Problem:
     """The problem that `denoise` solves."""
-    array = checked_image(image, "image", channel_axis)
+    array, dtype = checked_image(image, "image", channel_axis), np.asarray(image).dtype
     problem = restoring(array, levels, Costs() if costs is None else costs)
-    return Problem(problem.mrf, lambda x: channels_back(problem.output(x), channel_axis))
+    return Problem(problem.mrf, lambda x: channels_back(problem.output(x), channel_axis, dtype))

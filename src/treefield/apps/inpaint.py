@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from treefield.apps.pictures import channels_back, checked_image, checked_mask
 from treefield.apps.problem import Problem
 from treefield.apps.restoration import Costs, filling
@@ -78,7 +80,7 @@ def inpainting(
     channel_axis: int | None = None,
 ) -> Problem:
     """The problem that `inpaint` solves."""
-    array = checked_image(image, "image", channel_axis)
+    array, dtype = checked_image(image, "image", channel_axis, hole=mask), np.asarray(image).dtype
     hole = checked_mask(mask, "mask", array.shape[1:])
     problem = filling(array, hole, keep, levels, Costs(**DEFAULTS) if costs is None else costs)
-    return Problem(problem.mrf, lambda x: channels_back(problem.output(x), channel_axis), problem.start)
+    return Problem(problem.mrf, lambda x: channels_back(problem.output(x), channel_axis, dtype), problem.start)

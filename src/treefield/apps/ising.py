@@ -9,7 +9,7 @@ import numpy as np
 
 from treefield.apps.problem import Problem
 from treefield.models.grid import GridMRF
-from treefield.models.pairwise import Table
+from treefield.models.pairwise import Table, edge_shape
 from treefield.results import MAPResult
 from treefield.validation import real_array
 
@@ -65,13 +65,25 @@ def ising_problem(fields: Any, couplings: Any) -> Problem:
     shape = h.shape
     if h.ndim not in (1, 2, 3) or h.size == 0:
         raise ValueError(f"fields has shape {shape}, expected (N,), (M, N) or (P, M, N) with at least one site")
+    if not np.isfinite(h).all():
+        raise ValueError("fields holds NaN or infinity; every field must be a number")
     per_axis = list(couplings) if isinstance(couplings, list | tuple) or np.ndim(couplings) else [couplings] * h.ndim
     if len(per_axis) != h.ndim:
         raise ValueError(f"couplings has {len(per_axis)} entries, expected one for each of the {h.ndim} axes of fields")
+    per_axis = [_checked_coupling(coupling, shape, axis) for axis, coupling in enumerate(per_axis)]
     if h.ndim == 1:  # a chain is a grid of one row
-        h, per_axis = h[None], [0, real_array(per_axis[0], "couplings[0]")]
-        per_axis[1] = per_axis[1][None] if per_axis[1].ndim else per_axis[1]
+        h, per_axis = h[None], [0, per_axis[0][None] if per_axis[0].ndim else per_axis[0]]
     if h.dtype.kind != "f":
         h = h.astype(np.float64)
     mrf = GridMRF(np.stack([-h, h], axis=-1), Table([[1, -1], [-1, 1]]), weights=per_axis)
     return Problem(mrf, lambda x: (2 * x - 1).astype(np.int8).reshape(shape))
+
+
+def _checked_coupling(coupling: Any, shape: tuple[int, ...], axis: int) -> np.ndarray:
+    array = real_array(coupling, f"couplings[{axis}]")
+    if array.ndim and array.shape != edge_shape(shape, axis):
+        expected = f"expected a number or {edge_shape(shape, axis)} for sites of shape {shape}"
+        raise ValueError(f"couplings[{axis}] has shape {array.shape}, {expected}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"couplings[{axis}] holds NaN or infinity; couplings must be finite (0 for no edge)")
+    return array

@@ -16,6 +16,7 @@ COSTS = ("census", "birchfield-tomasi", "absolute", "squared")
 
 _CENSUS_REACH = 2  # pixels: a window of 5 x 5
 _TRUNCATION = {"birchfield-tomasi": 12.0, "absolute": 20.0, "squared": 400.0}  # per channel
+_LARGEST_FACTOR = 1e30
 _GREY = np.array([0.299, 0.587, 0.114])
 
 
@@ -107,4 +108,6 @@ def contrast_weights(image: np.ndarray, contrast: float, factor: float) -> list[
     """Weights for the edges of an image (M, N, C): `factor` where neighbours differ by less than `contrast` (root mean
     square over the channels), 1 elsewhere."""
     steps = [np.mean(np.diff(image, axis=axis) ** 2, axis=-1) for axis in (0, 1)]
-    return [np.where(step < contrast**2, factor, 1.0).astype(np.float32) for step in steps]
+    if factor > _LARGEST_FACTOR:
+        raise ValueError(f"contrast_factor must be at most {_LARGEST_FACTOR:g}, got {factor:g}")
+    return [np.where(step < contrast * contrast, factor, 1.0).astype(np.float32) for step in steps]

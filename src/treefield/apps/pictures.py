@@ -9,9 +9,13 @@ import numpy as np
 
 from treefield.validation import axis_of, real_array
 
+_LARGEST = 1e100  # squares, and sums of them, are still finite
+_EXACT = 2**53  # integers up to here are floats
 
-def checked_image(image: Any, name: str, channel_axis: int | None) -> np.ndarray:
-    """An image of two or three dimensions with its channels first, (C, M, N) or (C, P, M, N), or an error."""
+
+def checked_image(image: Any, name: str, channel_axis: int | None, hole: Any = None) -> np.ndarray:
+    """An image of two or three dimensions with its channels first, (C, M, N) or (C, P, M, N), or an error. In the hole,
+    where there may be anything, it is 0."""
     array = real_array(image, name)
     if array.ndim == 3 and channel_axis is None and array.shape[-1] in (3, 4) and min(array.shape[:2]) > 4:
         warnings.warn(
@@ -27,17 +31,24 @@ def checked_image(image: Any, name: str, channel_axis: int | None) -> np.ndarray
     array = array[None] if channel_axis is None else np.moveaxis(array, channel_axis, 0)
     if array.size == 0:
         raise ValueError(f"{name} is empty: its shape is {np.shape(image)}")
+    if hole is not None:
+        array = np.where(checked_mask(hole, "mask", array.shape[1:]), array.dtype.type(0), array)
     if array.dtype.kind == "f":
-        if array.dtype == np.float16:
-            array = array.astype(np.float32)
         if not np.isfinite(array).all():
             count = int(array.size - np.isfinite(array).sum())
             raise ValueError(f"{name} holds {count} values that are NaN or infinite; inpaint them, or replace them")
+        if array.dtype.itemsize not in (4, 8):
+            array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
+    most = _LARGEST if array.dtype.kind == "f" else _EXACT
+    largest = max(-float(array.min()), float(array.max()))
+    if largest > most:
+        raise ValueError(f"{name} holds values up to {largest:g}, expected at most {most:g}; scale it")
     return array
 
 
-def channels_back(array: np.ndarray, channel_axis: int | None) -> np.ndarray:
+def channels_back(array: np.ndarray, channel_axis: int | None, dtype: np.dtype) -> np.ndarray:
     """The opposite of `checked_image`."""
+    array = array.astype(dtype, copy=False)
     return array[0] if channel_axis is None else np.ascontiguousarray(np.moveaxis(array, 0, channel_axis))
 
 

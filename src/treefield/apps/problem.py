@@ -13,6 +13,8 @@ from treefield.solvers.minimize import minimize, takes
 
 TOL = 1e-3  # a gap below this is not seen in a picture
 
+_WITH_GAP = ("auto", "trw")  # to the others tol means something else, or nothing
+
 
 @dataclasses.dataclass
 class Problem:
@@ -26,10 +28,13 @@ class Problem:
     def minimize(self, **options: Any) -> MAPResult:
         """The result of `treefield.minimize`, with the model in it as `mrf`."""
         method = options.get("method", "auto")
-        if options.get("tol") is None and method in ("auto", "trw"):
+        names = takes(method)
+        if options.get("tol") is None and method in _WITH_GAP:
             options["tol"] = TOL
-        if options.get("x0") is None and "x0" in takes(method):
+        if options.get("x0") is None and "x0" in names:
             options["x0"] = self.start
+        if "rng" not in names:  # nothing is drawn
+            options.pop("rng", None)
         result = minimize(self.mrf, **options)
         result.mrf = self.mrf
         return result

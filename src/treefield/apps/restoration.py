@@ -19,13 +19,15 @@ from treefield.apps.pictures import grey_unit, stack_channels
 from treefield.apps.problem import Problem
 from treefield.models.grid import GridMRF
 from treefield.models.pairwise import Potts, TruncatedLinear, TruncatedQuadratic
-from treefield.validation import choice, count, positive, real_array, real_scalar
+from treefield.validation import choice, count, not_negative, positive, real_array
 
 DATA = ("squared", "absolute")
 SMOOTHNESS = ("linear", "quadratic", "potts")
 
 _STEP = 26.0  # steps of grey by which neighbours differ, typically
 _CUTOFF = 100.0  # steps of grey
+_LARGEST_SIGMA = 1e6  # steps of grey
+_FARTHEST = 1e12  # steps of grey
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,8 +47,10 @@ class Costs:
         for name in ("tau", "sigma"):
             if getattr(self, name) is not None:
                 positive(getattr(self, name), name, infinite=name == "tau")
-        if self.weight is not None and real_scalar(self.weight, "weight") < 0:
-            raise ValueError(f"weight must be at least 0, got {self.weight:g}")
+        if self.sigma is not None and self.sigma > _LARGEST_SIGMA:
+            raise ValueError(f"sigma must be at most {_LARGEST_SIGMA:g} steps of grey, got {self.sigma:g}")
+        if self.weight is not None:
+            not_negative(self.weight, "weight")
         positive(self.cutoff, "cutoff")
 
 
@@ -93,14 +97,18 @@ def touched(sites: np.ndarray, axis: int) -> np.ndarray:
 def intensity_levels(image: np.ndarray, levels: Any) -> np.ndarray:
     """The values that a restored pixel may have, ascending: as given, or so many over the image's range, which for
     integers are all there are if that is enough."""
-    if np.ndim(levels):
+    if isinstance(levels, list | tuple) or np.ndim(levels):
         values = np.unique(real_array(levels, "levels").astype(np.float64))
         if not values.size or not np.isfinite(values).all():
             raise ValueError("levels must be a number of levels, or a list of finite values")
         if image.dtype.kind in "bui":
-            kept = values.astype(image.dtype)
+            with np.errstate(invalid="ignore"):
+                kept = values.astype(image.dtype)
             if not np.array_equal(kept, values):
                 raise ValueError(f"levels holds values that an image of {image.dtype} cannot have")
+        farthest = max(-values[0], values[-1])
+        if farthest > _FARTHEST * max(grey_unit(image), float(np.abs(image).max())):
+            raise ValueError(f"levels holds values up to {farthest:g}, much more than the image: scale them")
         return values
     number = count(levels, "levels", 1)
     low, high = image.min(), image.max()
@@ -142,7 +150,8 @@ def _smoothness(costs: Costs, nats: float, grey: np.ndarray) -> Any:
         return Potts(_first(costs.weight, most))
     if costs.smoothness == "linear":
         return TruncatedLinear(_first(costs.weight, most / costs.cutoff), costs.cutoff, values)
-    return TruncatedQuadratic(_first(costs.weight, most / costs.cutoff**2), costs.cutoff**2, values)
+    square = costs.cutoff * costs.cutoff  # inf, which does not truncate, where ** would overflow
+    return TruncatedQuadratic(_first(costs.weight, most / square), square, values)
 
 
 def _first(given: float | None, default: float) -> float:

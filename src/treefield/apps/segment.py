@@ -14,10 +14,13 @@ from treefield.apps.restoration import touched
 from treefield.models.grid import GridMRF
 from treefield.models.pairwise import Potts
 from treefield.results import MAPResult
-from treefield.validation import count, generator, positive, real_array, real_scalar
+from treefield.validation import count, generator, not_negative, positive, real_array
 
 _WEIGHT = 6.0  # nats
 _CONTRAST = 0.5
+_HIGHEST = 2**31 - 1  # labels are int32
+_HEAVIEST = 1e30  # what float32 holds
+_STEEPEST = 1e100
 _LEAST_TIE = 0.05  # of the weight, across the strongest edges
 
 
@@ -99,11 +102,11 @@ def segmenting(
     low, high = array.min(), array.max()
     array = (array - low) / ((high - low) or 1.0)
     shape, colours = array.shape[:-1], array.reshape(-1, array.shape[-1])
-    strength = real_scalar(weight, "weight")
-    if strength < 0:
-        raise ValueError(f"weight must be at least 0, got {strength:g}")
-    ties = _ties(array, real_scalar(contrast, "contrast"), _checked_spacing(spacing, len(shape)))
-    if not np.ndim(labels):
+    strength = not_negative(weight, "weight")
+    if strength > _HEAVIEST:
+        raise ValueError(f"weight must be at most {_HEAVIEST:g}, got {strength:g}")
+    ties = _ties(array, not_negative(contrast, "contrast"), _checked_spacing(spacing, len(shape)))
+    if not isinstance(labels, list | tuple) and not np.ndim(labels):
         centres = colour_models.kmeans(colours, count(labels, "labels", 1), rng)
         unary = colour_models.around_centres(colours, centres)
         names, left_out = np.arange(1, len(centres) + 1), np.zeros(shape, bool)
@@ -123,11 +126,9 @@ def segmenting(
 def _ties(image: np.ndarray, contrast: float, spacing: list[float]) -> list[np.ndarray]:
     """How strongly neighbours are tied along each axis: from 1 where the image is flat down to little across an edge,
     divided by their distance."""
-    if contrast < 0:
-        raise ValueError(f"contrast must be at least 0, got {contrast:g}")
     steps = [(np.diff(image, axis=axis) ** 2).sum(axis=-1) for axis in range(image.ndim - 1)]
     mean = sum(step.sum() for step in steps) / max(1, sum(step.size for step in steps))
-    fall = contrast / (2 * mean) if mean > 0 else 0.0
+    fall = min(contrast, _STEEPEST) / (2 * mean) if mean > 0 else 0.0
     nearest = min(spacing)
     return [
         ((_LEAST_TIE + (1 - _LEAST_TIE) * np.exp(-fall * step)) * nearest / distance).astype(np.float32)
@@ -157,4 +158,6 @@ def _checked_seeds(labels: Any, shape: tuple[int, ...]) -> np.ndarray:
         raise ValueError(f"labels has shape {seeds.shape}, but the image's is {shape}")
     if not (seeds > 0).any():
         raise ValueError("labels holds no seed: some pixels must have a label from 1 on")
+    if int(seeds.max()) > _HIGHEST:
+        raise ValueError(f"labels holds {seeds.max()}, expected at most {_HIGHEST}")
     return seeds.astype(np.int64)

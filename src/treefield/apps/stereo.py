@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,7 @@ from treefield.models.grid import GridMRF
 from treefield.models.pairwise import Potts, TruncatedLinear, TruncatedQuadratic
 from treefield.results import MAPResult
 from treefield.solvers.run import INTERRUPTED
-from treefield.validation import choice, count, positive, real_array, real_scalar
+from treefield.validation import choice, count, not_negative, positive, real_array
 
 SMOOTHNESS = ("linear", "quadratic", "potts")
 OCCLUSIONS = ("keep", "mark", "fill")
@@ -67,7 +66,7 @@ def stereo(
         The cost of neighbours whose disparities differ by d: weight * min(d, cutoff), weight * min(d**2, cutoff**2), or
         weight.
     weight : float, optional
-        The default suits `cost`, and is a fifth of the mean of a `cost_volume`.
+        The default suits `cost`, and is a fifth of the mean of a `cost_volume` (above the least if some are negative).
     contrast, contrast_factor : float
         Neighbours whose values in the left image differ by less than `contrast` steps of grey (of 255) are that many
         times more strongly tied: depth changes where the picture does.
@@ -168,11 +167,13 @@ def matching(
         strength = _WEIGHT[cost] * (1 if cost == "census" else channels)
     else:
         volume = _given_volume(cost_volume, (rows, columns), num_disparities)
-        strength = float(f"{volume[np.isfinite(volume)].mean(dtype=np.float64) / 5:.3g}") or 1.0
+        strength = _fifth_of_mean(volume)
+    if first + volume.shape[-1] > 2**31:
+        raise ValueError(f"min_disparity must be below {2**31 - volume.shape[-1]}, got {first}")
     if mask is not None:
         volume[~checked_mask(mask, "mask", (rows, columns))] = 0
-    pairwise = _pairwise(smoothness, strength if weight is None else real_scalar(weight, "weight"), cutoff)
-    factor, flat = positive(contrast_factor, "contrast_factor"), real_scalar(contrast, "contrast")
+    pairwise = _pairwise(smoothness, strength if weight is None else not_negative(weight, "weight"), cutoff)
+    factor, flat = positive(contrast_factor, "contrast_factor"), not_negative(contrast, "contrast")
     weights = None if factor == 1 else contrast_weights(pair[0], flat, factor)
     return Problem(GridMRF(volume, pairwise, weights=weights), lambda x: (x + first).astype(np.int32))
 
@@ -182,19 +183,33 @@ def _given_volume(volume: Any, shape: tuple[int, int], labels: int | None) -> np
     wanted = (*shape, labels if labels is not None else array.shape[-1] if array.ndim == 3 else "labels")
     if array.shape != wanted:
         raise ValueError(f"cost_volume has shape {array.shape}, expected {wanted}".replace("'", ""))
+    if array.shape[-1] == 0:
+        raise ValueError(f"cost_volume has shape {array.shape}: there must be at least one label")
+    if array.dtype.kind == "f" and (np.isnan(array).any() or array.min() == -np.inf):
+        raise ValueError("cost_volume holds NaN or -inf; every cost must be a number (use +inf for what cannot be)")
     return array
+
+
+def _fifth_of_mean(volume: np.ndarray) -> float:
+    """The default weight: never negative, even if costs are."""
+    costs = volume[np.isfinite(volume)].astype(np.float64)
+    return float(f"{(costs - min(0, costs.min())).mean() / 5:.3g}") or 1.0 if costs.size else 1.0
 
 
 def _checked_pair(left: Any, right: Any, channel_axis: int | None) -> list[np.ndarray]:
     """The two images as (M, N, C) float32 in 255 steps of grey."""
+    for image, name in ((left, "left"), (right, "right")):
+        shape = real_array(image, name).shape
+        if len(shape) > 2 + (channel_axis is not None):
+            hint = "; if these are colours, give channel_axis=-1" if channel_axis is None else " beside the channels"
+            raise ValueError(f"{name} has shape {shape}, expected two dimensions{hint}")
     pair = [checked_image(image, name, channel_axis) for image, name in ((left, "left"), (right, "right"))]
-    for image, name in zip(pair, ("left", "right"), strict=True):
-        if image.ndim != 3:
-            raise ValueError(f"{name} has three dimensions beside its channels, expected two")
     if pair[0].shape != pair[1].shape:
         raise ValueError(f"left has shape {np.shape(left)}, but right has {np.shape(right)}: they must be alike")
     unit = max(grey_unit(image) for image in pair)
-    return [np.ascontiguousarray(np.moveaxis(image, 0, -1) / np.float32(unit), np.float32) for image in pair]
+    low = 0.0 if pair[0].dtype == pair[1].dtype == np.uint8 else min(float(image.min()) for image in pair)
+    pair = [np.subtract(np.moveaxis(image, 0, -1), low, dtype=np.float64) / unit for image in pair]
+    return [np.ascontiguousarray(image, np.float32) for image in pair]
 
 
 def _pairwise(smoothness: str, weight: float, cutoff: float) -> Any:
@@ -203,4 +218,4 @@ def _pairwise(smoothness: str, weight: float, cutoff: float) -> Any:
         return Potts(weight)
     if smoothness == "linear":
         return TruncatedLinear(weight, cutoff)
-    return TruncatedQuadratic(weight, cutoff if math.isinf(cutoff) else cutoff**2)
+    return TruncatedQuadratic(weight, cutoff * cutoff)  # inf, which does not truncate, where ** would overflow

@@ -261,7 +261,8 @@ class GridMRF:
         total = self.size * (max(abs(low), abs(high)) + len(self.shape) * steepest)
         if not total < _LARGEST:
             raise ValueError(f"costs are too large: over {self.size} sites they may add up to {total:g}; scale them")
-        narrow = weights if self._uniform else weights.astype(np.float32)  # half the memory, where that is exact
+        with np.errstate(over="ignore"):
+            narrow = weights if self._uniform else weights.astype(np.float32)  # half the memory, where that is exact
         self.scale = max(abs(low), abs(high), largest * spread)
         small = self.scale <= _EXACT_IN_FLOAT32
         exact = self.unary.dtype != np.float64 and small and np.array_equal(narrow, weights)
