@@ -114,13 +114,15 @@ def stereo(
     refined = disparity
     if subpixel:
         refined = occlusions.between_labels(res.x, problem.mrf.unary) + np.float32(min_disparity)
+    elif occlusion == "mark":
+        refined = disparity.astype(np.float32)
     if occlusion != "keep" and res.status != INTERRUPTED:
         columns = _columns_axis(channel_axis, np.ndim(left))
         mirrored = [np.flip(np.asarray(image), axis=columns) for image in (right, left)]
         back = matching(mirrored[0], mirrored[1], num_disparities, min_disparity, **given)
         known = occlusions.seen_twice(disparity, back.output(back.minimize(**options).x)[:, ::-1])
         if occlusion == "mark":
-            refined = np.where(known, refined, np.float32(np.nan)).astype(np.float32)
+            refined = np.where(known, refined, np.float32(np.nan))
         else:
             refined = occlusions.fill_background(refined, known)
     return (refined, res) if full_output else refined

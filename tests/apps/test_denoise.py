@@ -1,0 +1,216 @@
+"""Denoising: what a restored image costs, what becomes of its dtype, and whether the noise is gone."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive_apps
+import treefield as tf
+from odd_images import DTYPES, check_options, check_result, check_same_seed, layouts, of_dtype
+from treefield.apps.denoise import denoising
+from treefield.apps.noise import estimate_noise, outlier_cost
+from treefield.apps.restoration import Costs
+
+NOISY = np.random.default_rng(0).integers(0, 256, (6, 7), dtype=np.uint8)
+COLOUR = np.random.default_rng(1).integers(0, 256, (5, 6, 3), dtype=np.uint8)
+FEW = {"levels": [0, 60, 140, 255], "rng": 0}
+
+
+def unit_of(image):
+    """How much one of 255 steps from black to white is."""
+    if image.dtype == np.uint8:
+        return 1.0
+    low, high = float(image.min()), float(image.max())
+    if image.dtype == bool or (image.dtype.kind == "f" and low >= 0 and high <= 1):
+        return 1 / 255
+    return (high - low) / 255 or 1.0
+
+
+@settings(max_examples=80)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    shape=st.sampled_from([(1, 1), (1, 5), (4, 1), (3, 4), (2, 3, 2)]),
+    dtype=st.sampled_from(DTYPES),
+    levels=st.sampled_from([1, 3, 256]),
+    data=st.sampled_from(["squared", "absolute"]),
+    smoothness=st.sampled_from(["linear", "quadratic", "potts"]),
+)
+def test_the_energy_is_what_the_docstring_says(seed, shape, dtype, levels, data, smoothness):
+    rng = np.random.default_rng(seed)
+    image = of_dtype(rng.integers(0, 256, shape, dtype=np.uint8), dtype)
+    tau, weight, cutoff = rng.integers(1, 900), rng.integers(0, 9) / 2, rng.integers(1, 200)
+    costs = {"data": data, "tau": tau, "smoothness": smoothness, "weight": weight, "cutoff": float(cutoff)}
+    problem = denoising(image, levels=levels, costs=Costs(**costs))
+    x = rng.integers(problem.mrf.labels, size=problem.mrf.shape)
+    expected = naive_apps.restoration_energy(image, problem.output(x), unit_of(image), **costs)
+    tolerance = 0.02 if dtype == "float16" else 1e-4  # what the output is rounded to
+    np.testing.assert_allclose(problem.mrf.energy(x), expected, rtol=tolerance, atol=tolerance * tau * image.size)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_answer_has_the_images_dtype_and_shape_and_the_image_stays_as_it_is(dtype):
+    image = of_dtype(NOISY, dtype)
+    before = image.copy()
+    restored = tf.denoise(image, levels=4, maxiter=1, rng=0)
+    assert restored.dtype == image.dtype and restored.shape == image.shape
+    assert image.min() <= restored.min() and restored.max() <= image.max()
+    np.testing.assert_array_equal(image, before)
+
+
+@pytest.mark.parametrize("name", layouts(NOISY))
+def test_how_an_image_lies_in_memory_does_not_matter(name):
+    image = NOISY / 255
+    np.testing.assert_array_equal(tf.denoise(layouts(image)[name], levels=4, rng=0), tf.denoise(image, levels=4, rng=0))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 6), (6, 1), (1, 1, 1), (2, 1, 3), (3, 2, 2)])
+def test_images_may_be_as_small_as_a_pixel(shape):
+    image = np.random.default_rng(2).random(shape)
+    restored, res = tf.denoise(image, levels=4, rng=0, full_output=True)
+    assert restored.shape == shape
+    check_result(res)
+
+
+@pytest.mark.parametrize("value", [0, 7, 255, 0.25, -3.5, 1e99, 5e-324, np.int32(-(2**31)), np.uint16(2**16 - 1)])
+def test_an_image_of_one_colour_has_no_noise(value):
+    image = np.full((4, 5), value)
+    np.testing.assert_array_equal(tf.denoise(image), image)
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        np.array([0, 2**16 - 1], np.uint16),
+        np.array([-(2**31), 2**31 - 1], np.int32),
+        np.array([-3e38, 3e38], np.float32),
+        np.array([-1e99, 1e99]),
+        np.array([-1e-300, 1e-300]),
+        np.array([1e9, 1e9 + 1e-6]),
+    ],
+    ids=str,
+)
+def test_the_ends_of_what_a_dtype_holds_stay_where_they_are_all_there_is(ends):
+    image = ends[(np.indices((4, 6)).sum(axis=0) > 4).astype(int)]
+    restored = tf.denoise(image, levels=2, weight=0)
+    np.testing.assert_array_equal(restored, image)
+
+
+@pytest.mark.parametrize("ends", [[-5e-324, 5e-324], [0, 5e-324], [0, 1e-300]], ids=str)
+def test_differences_too_small_to_see_do_no_harm(ends):
+    image = np.array(ends)[(np.indices((4, 6)).sum(axis=0) > 4).astype(int)]
+    assert set(np.unique(tf.denoise(image))) <= set(ends)
+
+
+def test_labels_mean_levels():
+    restored, res = tf.denoise(NOISY, **FEW, full_output=True)
+    check_result(res)
+    np.testing.assert_array_equal(restored, np.array(FEW["levels"], np.uint8)[res.x])
+
+
+def test_levels_are_all_there_are_in_8_bits_and_spread_over_the_range_in_more():
+    assert denoising(NOISY, levels=256).mrf.labels == int(NOISY.max()) - int(NOISY.min()) + 1
+    assert denoising(NOISY > 9).mrf.labels == 2
+    deep = NOISY.astype(np.uint16) * 200
+    problem = denoising(deep, levels=5)
+    ends = problem.output(np.full(deep.shape, 0)).max(), problem.output(np.full(deep.shape, 4)).min()
+    assert problem.mrf.labels == 5 and ends == (deep.min(), deep.max())
+    assert denoising(NOISY, levels=[3, 9, 3]).mrf.labels == 2  # once each
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1, -2, -3])
+def test_the_channels_may_be_any_axis(axis):
+    restored = tf.denoise(COLOUR, **FEW, channel_axis=-1)
+    moved = tf.denoise(np.moveaxis(COLOUR, -1, axis), **FEW, channel_axis=axis)
+    np.testing.assert_array_equal(np.moveaxis(moved, axis, -1), restored)
+
+
+def test_each_channel_is_restored_by_itself():
+    given = {"levels": FEW["levels"], "tau": 900.0, "weight": 4.0, "tol": 0, "rng": 0, "full_output": True}
+    restored, res = tf.denoise(COLOUR, **given, channel_axis=-1)
+    alone = [tf.denoise(COLOUR[..., channel], **given) for channel in range(3)]
+    assert res.fun == pytest.approx(sum(one.fun for _, one in alone), rel=1e-9)  # all are optimal: tol = 0
+    for channel in range(3):
+        np.testing.assert_array_equal(res.mrf.unary[5 * channel : 5 * channel + 5], alone[channel][1].mrf.unary)
+        energy = alone[channel][1].mrf.energy(res.x[5 * channel : 5 * channel + 5])
+        assert energy == pytest.approx(alone[channel][1].fun, rel=1e-9)
+    assert restored.shape == COLOUR.shape
+
+
+def test_a_volume_may_have_channels():
+    volume = np.random.default_rng(3).random((2, 3, 4, 2))
+    given = {"levels": 3, "tau": 900.0, "weight": 4.0, "rng": 0, "tol": 0, "full_output": True}
+    restored, res = tf.denoise(volume, **given, channel_axis=-1)
+    assert restored.shape == volume.shape
+    check_result(res)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tf.denoise(COLOUR, levels=2, maxiter=0),
+        lambda: tf.inpaint(COLOUR, COLOUR > 200, levels=2, maxiter=0),
+        lambda: tf.segment(COLOUR, maxiter=0),
+    ],
+    ids=["denoise", "inpaint", "segment"],
+)
+def test_colours_without_channel_axis_are_warned_of_where_they_are_given(call):
+    with pytest.warns(UserWarning, match=r"image of shape \(5, 6, 3\) is taken as a volume.*channel_axis=-1") as caught:
+        call()
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_the_scale_does_not_matter(dtype):
+    image = np.array([[0, 10, 20, 250], [5, 15, 240, 255], [0, 255, 3, 9]], np.uint8)
+    restored = tf.denoise(image, **FEW)
+    scaled = tf.denoise((image / 255).astype(dtype), rng=0, levels=np.array(FEW["levels"]) / 255)
+    np.testing.assert_allclose(scaled * 255, restored, atol=0.2 if dtype == np.float16 else 1e-4)
+    deep = tf.denoise(image.astype(np.int32) * 1000 - 99, rng=0, levels=np.array(FEW["levels"]) * 1000 - 99)
+    np.testing.assert_array_equal(deep, restored.astype(np.int32) * 1000 - 99)
+
+
+def test_options_reach_minimize():
+    check_options(lambda **options: tf.denoise(NOISY, levels=FEW["levels"], **options))
+
+
+def test_the_same_seed_gives_the_same_answer():
+    check_same_seed(lambda **options: tf.denoise(NOISY, levels=FEW["levels"], maxiter=3, tol=0, **options))
+
+
+def test_the_noise_is_estimated():
+    rng = np.random.default_rng(4)
+    clean = np.kron([[60, 180], [120, 90]], np.ones((60, 60)))
+    for sigma in (8, 20):
+        estimate, impulses = estimate_noise(rng.normal(clean, sigma)[None])
+        assert 0.8 * sigma < estimate < 1.2 * sigma and impulses < 0.01
+    hit = rng.random(clean.shape) < 0.2
+    estimate, impulses = estimate_noise(np.where(hit, 255 * rng.integers(0, 2, clean.shape), clean)[None])
+    assert estimate == 3 and 0.1 < impulses < 0.25
+    assert estimate_noise(clean[None], hole=np.ones(clean.shape, bool)) == (3, 0)  # nothing to look at
+    assert outlier_cost(10, 0.1) < outlier_cost(10, 0.001) and outlier_cost(1e9, 1.0) == 1
+
+
+def psnr(image, clean):
+    return 10 * np.log10(255**2 / np.mean((image.astype(float) - clean) ** 2))
+
+
+@pytest.fixture(scope="module")
+def camera():
+    return pytest.importorskip("skimage.data").camera()[100:196, 190:286]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3])
+def test_salt_and_pepper_go_better_than_by_median_or_total_variation(camera, share):
+    filters, restoration = pytest.importorskip("skimage.filters"), pytest.importorskip("skimage.restoration")
+    rng = np.random.default_rng(5)
+    noisy = np.where(rng.random(camera.shape) < share, 255 * rng.integers(0, 2, camera.shape), camera).astype(np.uint8)
+    restored = psnr(tf.denoise(noisy, time_limit=3, rng=0), camera)
+    peers = [filters.median(noisy)]
+    peers += [255 * restoration.denoise_tv_chambolle(noisy / 255, weight=weight) for weight in (0.1, 0.3, 0.6)]
+    assert restored >= max(psnr(peer, camera) for peer in peers)
+
+
+def test_gaussian_noise_goes(camera):
+    noisy = np.clip(np.random.default_rng(6).normal(camera, 20), 0, 255).astype(np.uint8)
+    assert psnr(tf.denoise(noisy, time_limit=3, rng=0), camera) > psnr(noisy, camera) + 4

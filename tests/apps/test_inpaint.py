@@ -1,0 +1,176 @@
+"""Inpainting: what is known stays, and what is not is filled from around it."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive_apps
+import treefield as tf
+from odd_images import DTYPES, check_options, check_result, check_same_seed, layouts, of_dtype
+from treefield.apps.harmonic import harmonic_fill
+from treefield.apps.inpaint import inpainting
+from treefield.apps.restoration import Costs
+
+IMAGE = np.random.default_rng(0).integers(0, 256, (6, 7), dtype=np.uint8)
+HOLE = np.zeros(IMAGE.shape, bool)
+HOLE[2:5, 1:4] = True
+FEW = {"levels": [0, 60, 140, 255], "rng": 0}
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    shape=st.sampled_from([(1, 5), (4, 1), (3, 4), (2, 3, 2)]),
+    dtype=st.sampled_from(["uint8", "float64"]),
+    smoothness=st.sampled_from(["linear", "quadratic", "potts"]),
+)
+def test_the_energy_counts_no_data_in_the_hole(seed, shape, dtype, smoothness):
+    rng = np.random.default_rng(seed)
+    image = of_dtype(rng.integers(0, 256, shape, dtype=np.uint8), dtype)
+    hole = rng.random(shape) < 0.4
+    hole.flat[0] = False
+    costs = {"data": "squared", "tau": 700.0, "smoothness": smoothness, "weight": 1.5, "cutoff": 40.0}
+    problem = inpainting(image, hole, keep=False, levels=5, costs=Costs(**costs))
+    x = rng.integers(problem.mrf.labels, size=problem.mrf.shape)
+    unit = 1.0 if dtype == "uint8" else 1 / 255
+    expected = naive_apps.restoration_energy(image, problem.output(x), unit, **costs, hole=hole)
+    np.testing.assert_allclose(problem.mrf.energy(x), expected, rtol=1e-4)
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32 - 1), shape=st.sampled_from([(1, 9), (7, 1), (6, 7), (3, 4, 3)]))
+def test_every_pixel_of_a_harmonic_filling_is_the_mean_of_its_neighbours(seed, shape):
+    rng = np.random.default_rng(seed)
+    offset = rng.choice([0.0, 1e6])  # however bright the image
+    images, hole = offset + rng.random((2, *shape)), rng.random(shape) < 0.5
+    hole.flat[rng.integers(hole.size)] = False
+    filled = harmonic_fill(images, hole)
+    for image, known in zip(filled, images, strict=True):
+        np.testing.assert_allclose(image[~hole], known[~hole], rtol=1e-14)
+        assert naive_apps.away_from_mean(image, hole) < 0.01
+        assert image.min() > known[~hole].min() - 0.01 and image.max() < known[~hole].max() + 0.01
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_is_known_stays_exactly_as_it_is(dtype):
+    image = of_dtype(IMAGE, dtype)
+    before, mask = image.copy(), HOLE.copy()
+    restored = tf.inpaint(image, mask, levels=4, maxiter=1, rng=0)
+    assert restored.dtype == image.dtype and restored.shape == image.shape
+    if dtype == "longdouble":  # works in double precision
+        np.testing.assert_allclose(restored[~HOLE], image[~HOLE], rtol=1e-15)
+    else:
+        np.testing.assert_array_equal(restored[~HOLE], image[~HOLE])
+    np.testing.assert_array_equal(image, before)
+    np.testing.assert_array_equal(mask, HOLE)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1e308, 5.0, -0.0])
+def test_what_is_in_the_hole_does_not_matter(value):
+    image = IMAGE / 255
+    plain = tf.inpaint(np.where(HOLE, 0.5, image), HOLE, levels=4, rng=0)
+    np.testing.assert_array_equal(tf.inpaint(np.where(HOLE, value, image), HOLE, levels=4, rng=0), plain)
+
+
+@pytest.mark.parametrize("name", layouts(IMAGE))
+def test_how_image_and_mask_lie_in_memory_does_not_matter(name):
+    image = IMAGE / 255
+    plain = tf.inpaint(image, HOLE, levels=4, rng=0)
+    np.testing.assert_array_equal(tf.inpaint(layouts(image)[name], layouts(HOLE)[name], levels=4, rng=0), plain)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.float32, list])
+def test_a_mask_may_be_of_numbers(dtype):
+    mask = HOLE.tolist() if dtype is list else (3 * HOLE).astype(dtype)
+    np.testing.assert_array_equal(tf.inpaint(IMAGE, mask, **FEW), tf.inpaint(IMAGE, HOLE, **FEW))
+
+
+def test_nothing_to_fill_returns_the_image():
+    restored, res = tf.inpaint(IMAGE, np.zeros(IMAGE.shape, bool), levels=4, rng=0, full_output=True)
+    np.testing.assert_array_equal(restored, IMAGE)
+    check_result(res)
+
+
+def test_a_mask_of_everything_is_refused():
+    with pytest.raises(ValueError, match="mask covers the whole image: there is nothing to fill it from"):
+        tf.inpaint(IMAGE, np.ones(IMAGE.shape, bool))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", ["uint8", "float64"])
+def test_a_ramp_is_continued(axis, dtype):
+    ramp = of_dtype((10 * np.indices((12, 14))[axis]).astype(np.uint8), dtype)
+    mask = np.zeros(ramp.shape, bool)
+    mask[3:9, 4:10] = True
+    restored = tf.inpaint(np.where(mask, ramp.dtype.type(0), ramp), mask, rng=0)
+    np.testing.assert_allclose(restored.astype(float), ramp.astype(float), atol=4 if dtype == "uint8" else 4 / 255)
+
+
+def test_an_edge_is_continued():
+    image = np.kron([[40, 200]], np.ones((12, 8))).astype(np.uint8)
+    mask = np.zeros(image.shape, bool)
+    mask[4:8, 4:12] = True
+    np.testing.assert_array_equal(tf.inpaint(np.where(mask, 255, image), mask, rng=0), image)
+
+
+def test_one_pixel_known_fills_all():
+    mask = np.ones((5, 6), bool)
+    mask[2, 3] = False
+    np.testing.assert_array_equal(tf.inpaint(IMAGE[:5, :6], mask, rng=0), np.full((5, 6), IMAGE[2, 3]))
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (1, 7), (7, 1), (1, 1, 4), (2, 2, 2)])
+def test_images_may_be_thin(shape):
+    image = np.random.default_rng(2).random(shape)
+    mask = np.zeros(shape, bool)
+    mask.flat[-1] = True
+    restored, res = tf.inpaint(image, mask, levels=4, rng=0, full_output=True)
+    np.testing.assert_array_equal(restored[~mask], image[~mask])
+    check_result(res)
+
+
+def test_with_denoise_all_pixels_are_levels():
+    restored, res = tf.inpaint(IMAGE, HOLE, **FEW, denoise=True, full_output=True)
+    check_result(res)
+    np.testing.assert_array_equal(restored, np.array(FEW["levels"], np.uint8)[res.x])
+    assert not res.mrf.unary[HOLE].any()
+
+
+def test_labels_are_levels_in_the_hole():
+    restored, res = tf.inpaint(IMAGE, HOLE, **FEW, full_output=True)
+    check_result(res)
+    np.testing.assert_array_equal(restored[HOLE], np.array(FEW["levels"], np.uint8)[res.x[HOLE]])
+    nearest = np.abs(IMAGE[..., None] - np.array(FEW["levels"], float)).argmin(axis=-1)
+    np.testing.assert_array_equal(res.x[~HOLE], nearest[~HOLE])
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_each_channel_is_filled_by_itself(axis):
+    colour = np.stack([IMAGE, IMAGE[::-1], IMAGE[:, ::-1]], axis=axis)
+    given = {**FEW, "weight": 1.0, "tol": 0, "full_output": True}
+    restored, res = tf.inpaint(colour, HOLE, **given, channel_axis=axis)
+    assert restored.shape == colour.shape
+    alone = [tf.inpaint(colour.take(channel, axis=axis), HOLE, **given)[1] for channel in range(3)]
+    assert res.fun == pytest.approx(sum(one.fun for one in alone), rel=1e-9)
+    np.testing.assert_array_equal(np.moveaxis(restored, axis, 0)[:, ~HOLE], np.moveaxis(colour, axis, 0)[:, ~HOLE])
+
+
+def test_options_reach_minimize():
+    rng = np.random.default_rng(3)
+    image, mask = rng.integers(0, 256, (12, 12), dtype=np.uint8), rng.random((12, 12)) < 0.8
+    check_options(lambda **options: tf.inpaint(image, mask, levels=FEW["levels"], **options))
+
+
+def test_the_same_seed_gives_the_same_answer():
+    check_same_seed(lambda **options: tf.inpaint(IMAGE, HOLE, levels=FEW["levels"], maxiter=3, tol=0, **options))
+
+
+def test_scratches_on_a_photograph_go():
+    data, restoration = pytest.importorskip("skimage.data"), pytest.importorskip("skimage.restoration")
+    image = data.camera()[100:196, 190:286]
+    mask = np.random.default_rng(4).random(image.shape) < 0.3
+    restored = tf.inpaint(np.where(mask, 0, image), mask, time_limit=3, rng=0)
+    biharmonic = 255 * restoration.inpaint_biharmonic(np.where(mask, 0, image) / 255, mask)
+    error, of_peer = (np.abs(answer - image.astype(float))[mask].mean() for answer in (restored, biharmonic))
+    assert error < 1.3 * of_peer

@@ -1,0 +1,218 @@
+"""Segmentation: regions from k-means or from seeds, and what holds neighbours together."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive
+import treefield as tf
+from odd_images import DTYPES, check_options, check_result, check_same_seed, layouts, of_dtype
+from treefield.apps import colour_models
+from treefield.apps.segment import segmenting
+
+BLOCKS = np.kron([[40, 200], [120, 40]], np.ones((5, 6)))
+IMAGE = np.random.default_rng(0).normal(BLOCKS, 6).clip(0, 255).astype(np.uint8)
+SEEDS = np.zeros(IMAGE.shape, int)
+SEEDS[2, 3], SEEDS[2, 9], SEEDS[7, 3] = 5, 2, 9  # of the three greys
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    shape=st.sampled_from([(1, 1), (1, 6), (4, 5), (2, 3, 3)]),
+    channels=st.integers(1, 3),
+    contrast=st.sampled_from([0, 0.5, 4, 1e300]),
+)
+def test_neighbours_are_tied_by_contrast_and_distance(seed, shape, channels, contrast):
+    rng = np.random.default_rng(seed)
+    image, spacing = rng.random((*shape, channels)), rng.uniform(0.5, 3, len(shape))
+    mrf = segmenting(image, 2, weight=3, contrast=contrast, spacing=spacing, channel_axis=-1, rng=0).mrf
+    scaled = (image - image.min()) / ((image.max() - image.min()) or 1)
+    steps = {}
+    for i in np.ndindex(*shape):
+        for j in naive.neighbours(shape, i):
+            if i < j:
+                steps[i, j] = ((scaled[i] - scaled[j]) ** 2).sum()
+    mean = np.mean(list(steps.values())) if steps else 1
+    for (i, j), step in steps.items():
+        axis = next(a for a in range(len(shape)) if i[a] != j[a])
+        weight = 0.05 + 0.95 * np.exp(-min(contrast, 1e100) * step / (2 * mean))
+        np.testing.assert_allclose(mrf.weights[axis][i], weight * spacing.min() / spacing[axis], rtol=1e-4)
+    assert mrf.pairwise.weight == 3
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 5), channels=st.integers(1, 3))
+def test_costs_are_squared_distances_from_the_centres(seed, k, channels):
+    rng = np.random.default_rng(seed)
+    colours = rng.random((30, channels))
+    centres = colour_models.kmeans(colours, k, rng)
+    assert len(centres) == k and (np.diff(centres.sum(axis=1)) >= 0).all()
+    distances = np.array([[sum((a - b) ** 2) for b in centres] for a in colours])
+    variance = max(distances.min(axis=1).mean() / channels, (2 / 255) ** 2)
+    expected = np.minimum((distances - distances.min(axis=1, keepdims=True)) / (2 * variance), 20)
+    np.testing.assert_allclose(colour_models.around_centres(colours, centres), expected, rtol=1e-4, atol=1e-4)
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 2**32 - 1), channels=st.integers(1, 3))
+def test_costs_from_few_seeds_are_those_of_one_gaussian_each(seed, channels):
+    rng = np.random.default_rng(seed)
+    colours = rng.random((30, channels))
+    seeds = [colours[:1], colours[5:15]]
+    expected = []
+    for own in seeds:
+        mean, covariance = own.mean(axis=0), np.cov(own.T, bias=True).reshape(channels, channels) if len(own) > 1 else 0
+        covariance = covariance + (2 / 255) ** 2 * np.eye(channels)
+        away = [(c - mean) @ np.linalg.inv(covariance) @ (c - mean) for c in colours]
+        expected.append([(a + np.log(np.linalg.det(covariance))) / 2 for a in away])
+    expected = np.minimum(np.transpose(expected) - np.min(expected, axis=0)[:, None], 20)
+    np.testing.assert_allclose(colour_models.from_seeds(colours, seeds, rng), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_colour_counts_for_as_much_as_its_share_of_the_seeds():
+    dark, bright = np.full((15, 1), 0.2), np.full((45, 1), 0.8)
+    costs = colour_models.from_seeds(dark[:1], [np.concatenate([dark, bright]), dark], np.random.default_rng(0))
+    np.testing.assert_allclose(costs, [[np.log(4), 0]], rtol=1e-5)  # a quarter of one label's, all of the other's
+
+
+def test_regions_are_numbered_from_dark_to_bright():
+    labels, res = tf.segment(IMAGE, 3, rng=0, full_output=True)
+    assert labels.dtype == np.int32
+    np.testing.assert_array_equal(labels, np.select([BLOCKS == 40, BLOCKS == 120], [1, 2], 3))
+    np.testing.assert_array_equal(labels, res.x + 1)
+    check_result(res)
+
+
+def test_seeds_keep_their_labels_and_what_is_left_out_stays():
+    seeds = SEEDS.copy()
+    seeds[:, 0] = -1
+    before = seeds.copy()
+    labels, res = tf.segment(IMAGE, seeds, rng=0, full_output=True)
+    check_result(res)
+    np.testing.assert_array_equal(labels[seeds != 0], seeds[seeds != 0])
+    np.testing.assert_array_equal(seeds, before)
+    names = np.array([2, 5, 9])
+    np.testing.assert_array_equal(labels[:, 1:], names[res.x][:, 1:])
+    free = np.s_[5:, 1:]
+    np.testing.assert_array_equal(labels[free], np.where(BLOCKS == 120, 9, 5)[free])
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 2**32 - 1), weight=st.sampled_from([0, 1, 1e6, 1e30]))
+def test_seeds_are_kept_whatever_they_are(seed, weight):
+    rng = np.random.default_rng(seed)
+    image, seeds = rng.random((4, 5)), rng.integers(-1, 4, (4, 5))
+    seeds[0, :3] = 1, 2, 3
+    labels = tf.segment(image, seeds, weight=weight, rng=0, maxiter=2)
+    np.testing.assert_array_equal(labels[seeds != 0], seeds[seeds != 0])
+    assert set(np.unique(labels)) <= {-1, 1, 2, 3}
+
+
+def test_what_is_left_out_ties_no_one():
+    seeds = SEEDS.copy()
+    seeds[:, 6] = -1
+    mrf = segmenting(IMAGE, seeds).mrf
+    assert not mrf.weights[1][:, 5:7].any() and not mrf.weights[0][:, 6].any() and not mrf.unary[:, 6].any()
+    assert mrf.weights[1][:, :5].all() and mrf.weights[0][:, :6].all()
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int16, np.uint64, ">i4", list])
+def test_seeds_may_be_of_any_integer_dtype(dtype):
+    seeds = (SEEDS > 0).tolist() if dtype is list else (SEEDS > 0).astype(dtype)
+    np.testing.assert_array_equal(tf.segment(IMAGE, seeds, rng=0), np.ones(IMAGE.shape, int))
+
+
+@pytest.mark.parametrize("value", [0, 200, 0.5, -1e9, 1e99])
+def test_an_image_of_one_colour_is_one_region_however_many_are_asked_for(value):
+    image = np.full((4, 5), value)
+    np.testing.assert_array_equal(tf.segment(image, 3, rng=0), np.ones((4, 5)))
+
+
+def test_there_are_no_more_regions_than_colours():
+    image = np.array([[0, 0, 9], [9, 200, 200]], np.uint8)
+    labels, res = tf.segment(image, 7, weight=0, rng=0, full_output=True)
+    assert res.mrf.labels == 3
+    np.testing.assert_array_equal(labels, [[1, 1, 2], [2, 3, 3]])
+
+
+def test_one_region_is_everything():
+    np.testing.assert_array_equal(tf.segment(IMAGE, 1, rng=0), np.ones(IMAGE.shape))
+
+
+def test_no_weight_leaves_each_pixel_alone_and_much_makes_one_region():
+    image = np.random.default_rng(1).random((6, 7))
+    _, res = tf.segment(image, 3, weight=0, rng=0, full_output=True)
+    assert not np.take_along_axis(res.mrf.unary, res.x[..., None], axis=-1).any()
+    assert len(np.unique(tf.segment(image, 3, weight=1e5, rng=0))) == 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_any_dtype_will_do(dtype):
+    image = of_dtype(IMAGE, dtype)
+    before = image.copy()
+    labels = tf.segment(image, 2, rng=0)
+    np.testing.assert_array_equal(labels[:5], np.where(BLOCKS == 40, 1, 2)[:5])
+    np.testing.assert_array_equal(image, before)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-3, 1e9, 1e90])
+def test_the_scale_and_the_brightness_do_not_matter(scale):
+    plain, res = tf.segment(IMAGE, 3, rng=0, full_output=True)
+    scaled, same = tf.segment((IMAGE - 300.0) * scale, 3, rng=0, full_output=True)
+    np.testing.assert_array_equal(scaled, plain)
+    assert same.fun == pytest.approx(res.fun, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", layouts(IMAGE))
+def test_how_image_and_seeds_lie_in_memory_does_not_matter(name):
+    image, seeds = layouts(IMAGE)[name], layouts(SEEDS)[name]
+    np.testing.assert_array_equal(tf.segment(image, seeds, rng=0), tf.segment(IMAGE, SEEDS, rng=0))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_colours_may_be_on_any_axis(axis):
+    same = np.full(IMAGE.shape, 90, np.uint8)  # seen only by its colour
+    colour = np.stack([IMAGE, same, 255 - IMAGE], axis=-1)
+    labels = tf.segment(np.moveaxis(colour, -1, axis), 3, channel_axis=axis, rng=0)
+    assert labels.shape == IMAGE.shape
+    np.testing.assert_array_equal(labels, tf.segment(colour, 3, channel_axis=-1, rng=0))
+    assert len(np.unique(labels[:5, :6])) == len(np.unique(labels[:5, 6:])) == 1
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 6), (6, 1), (1, 1, 1), (2, 3, 2)])
+def test_images_may_be_as_small_as_a_pixel(shape):
+    image = np.random.default_rng(2).random(shape)
+    labels, res = tf.segment(image, 2, rng=0, full_output=True)
+    assert labels.shape == shape
+    check_result(res)
+    seeds = np.zeros(shape, int)
+    seeds.flat[0] = 4
+    np.testing.assert_array_equal(tf.segment(image, seeds, rng=0), np.full(shape, 4))
+
+
+def test_slices_that_are_further_apart_are_less_tied():
+    volume = np.random.default_rng(3).random((3, 4, 5))
+    near, far = (segmenting(volume, 2, spacing=[gap, 1, 1], rng=0).mrf for gap in (1, 4))
+    np.testing.assert_allclose(far.weights[0], near.weights[0] / 4, rtol=1e-6)
+    np.testing.assert_array_equal(far.weights[1], near.weights[1])
+
+
+def test_options_reach_minimize():
+    image = np.random.default_rng(4).random((7, 8))
+    check_options(lambda **options: tf.segment(image, 3, **{"rng": 0} | options))
+
+
+def test_the_same_seed_gives_the_same_answer():
+    image = np.random.default_rng(5).random((7, 8))
+    check_same_seed(lambda **options: tf.segment(image, 4, weight=1, maxiter=3, tol=0, **options))
+
+
+def test_coins_are_found():
+    coins = pytest.importorskip("skimage.data").coins()[:120, :200]
+    threshold = pytest.importorskip("skimage.filters").threshold_otsu(coins)
+    labels = tf.segment(coins, 2, time_limit=3, rng=0)
+    assert np.mean((labels == 2) == (coins > threshold)) > 0.85
+    changes = [np.count_nonzero(np.diff(mask.astype(int), axis=0)) for mask in (labels == 2, coins > threshold)]
+    assert changes[0] < changes[1]  # and their borders are smoother

@@ -1,0 +1,190 @@
+"""The applications read out loud: plain loops over pixels, straight from their docstrings.
+
+As in `naive`, nothing here imports treefield. Images of a stereo pair are (M, N, C) arrays in 255 steps of grey.
+"""
+
+import math
+
+import numpy as np
+
+import naive
+
+TRUNCATION = {"birchfield-tomasi": 12, "absolute": 20, "squared": 400}  # per channel
+CENSUS_BITS = 24
+WINDOW = 7
+
+# --- restored images ------------------------------------------------------------------------------------------------
+
+
+def data_cost(difference, data, tau):
+    """Of a pixel that differs by so many steps of grey from what was seen."""
+    return min(difference**2 if data == "squared" else difference, tau)
+
+
+def smoothness_cost(difference, smoothness, weight, cutoff):
+    """Of neighbours that differ by so many steps of grey."""
+    if smoothness == "potts":
+        return weight * (difference != 0)
+    return weight * (min(difference, cutoff) if smoothness == "linear" else min(difference**2, cutoff**2))
+
+
+def restoration_energy(seen, restored, unit, *, data, tau, smoothness, weight, cutoff, hole=None):
+    """What a restored grey image costs, in whose hole nothing was seen."""
+    costs = []
+    for i in np.ndindex(*seen.shape):
+        here = float(restored[i])
+        if hole is None or not hole[i]:
+            costs.append(data_cost(abs(here - float(seen[i])) / unit, data, tau))
+        for j in naive.neighbours(seen.shape, i):
+            if i < j:
+                costs.append(smoothness_cost(abs(here - float(restored[j])) / unit, smoothness, weight, cutoff))
+    return math.fsum(costs)
+
+
+def away_from_mean(image, hole):
+    """How far the pixels of a grey image's hole are from the mean of their neighbours, at most."""
+    away = [0.0]
+    for i in np.argwhere(hole):
+        around = [image[j] for j in naive.neighbours(image.shape, tuple(i))]
+        away.append(abs(image[tuple(i)] - sum(around) / len(around)))
+    return max(away)
+
+
+# --- matching -------------------------------------------------------------------------------------------------------
+
+
+def cost_volume(left, right, cost, disparities):
+    """[row, column, label]: the cost of matching a column of the left image with column - disparity of the right."""
+    rows, columns, channels = left.shape
+    most = CENSUS_BITS if cost == "census" else TRUNCATION[cost] * channels
+    volume = np.full((rows, columns, len(disparities)), float(most))
+    for i, j in np.ndindex(rows, columns):
+        for label, d in enumerate(disparities):
+            if 0 <= j - d < columns:
+                volume[i, j, label] = min(most, _MATCH[cost](left, right, i, j, j - d))
+    return volume
+
+
+def _census(left, right, i, j, k):
+    here, there = census_bits(grey(left), i, j), census_bits(grey(right), i, k)
+    return sum(a != b for a, b in zip(here, there, strict=True))
+
+
+def grey(image):
+    """What the eye makes of three colours, the mean of any other number of channels."""
+    shares = (0.299, 0.587, 0.114) if image.shape[2] == 3 else [1 / image.shape[2]] * image.shape[2]
+    return sum(share * image[..., channel].astype(np.float64) for channel, share in enumerate(shares))
+
+
+def census_bits(image, i, j):
+    """Which of the 24 pixels around one are darker than it; beyond the border, the border goes on."""
+    rows, columns = image.shape
+    around = [(i + a, j + b) for a in range(-2, 3) for b in range(-2, 3) if (a, b) != (0, 0)]
+    return [image[min(max(a, 0), rows - 1), min(max(b, 0), columns - 1)] < image[i, j] for a, b in around]
+
+
+def _birchfield_tomasi(left, right, i, j, k):
+    total = 0.0
+    for channel in range(left.shape[2]):
+        here, there = half_samples(left[i, :, channel], j), half_samples(right[i, :, channel], k)
+        total += min(_outside(here[0], there), _outside(there[0], here))
+    return total
+
+
+def half_samples(row, j):
+    """A value, and those half-way to its neighbours on the row."""
+    return [float(row[j])] + [(float(row[j]) + float(row[k])) / 2 for k in (j - 1, j + 1) if 0 <= k < len(row)]
+
+
+def _outside(value, values):
+    return max(0.0, value - max(values), min(values) - value)
+
+
+def _absolute(left, right, i, j, k):
+    return sum(abs(float(a) - float(b)) for a, b in zip(left[i, j], right[i, k], strict=True))
+
+
+def _squared(left, right, i, j, k):
+    return sum((float(a) - float(b)) ** 2 for a, b in zip(left[i, j], right[i, k], strict=True))
+
+
+_MATCH = {"census": _census, "birchfield-tomasi": _birchfield_tomasi, "absolute": _absolute, "squared": _squared}
+
+
+def contrast_weight(a, b, contrast, factor):
+    """Of the edge between pixels of these colours."""
+    squares = [(float(x) - float(y)) ** 2 for x, y in zip(a, b, strict=True)]
+    return factor if sum(squares) / len(squares) < contrast**2 else 1.0
+
+
+# --- after matching -------------------------------------------------------------------------------------------------
+
+
+def seen_twice(left, right):
+    """Where a pixel's match in the other image has the same disparity, or one that differs by 1."""
+    known = np.zeros(left.shape, bool)
+    for i, j in np.ndindex(*left.shape):
+        match = j - left[i, j]
+        known[i, j] = 0 <= match < left.shape[1] and abs(right[i, match] - left[i, j]) <= 1
+    return known
+
+
+def fill_background(disparity, known):
+    """Unknown disparities from the nearest known ones of their row: the smaller of at most two."""
+    filled = disparity.copy()
+    for i, j in np.argwhere(~known):
+        before = [k for k in range(j) if known[i, k]][-1:]
+        after = [k for k in range(j + 1, disparity.shape[1]) if known[i, k]][:1]
+        if before or after:
+            filled[i, j] = min(disparity[i, k] for k in before + after)
+    return filled
+
+
+def between_labels(x, volume):
+    """Labels moved to the lowest point of a V through their own cost and those of their neighbours, each summed over a
+    window in which every label is moved alike; beyond the border, pixels are mirrored."""
+    labels = volume.shape[-1]
+    refined = x.astype(np.float64)
+    if labels < 3:
+        return refined
+    for i, j in np.ndindex(*x.shape):
+        before, at, after = (_window_cost(x, volume, i, j, step) for step in (-1, 0, 1))
+        if 0 < x[i, j] < labels - 1 and before >= at and after >= at and max(before, after) > at:
+            refined[i, j] += (before - after) / (2 * (max(before, after) - at))
+    return refined
+
+
+def _window_cost(x, volume, i, j, step):
+    reach, total = WINDOW // 2, []
+    for a in range(i - reach, i + reach + 1):
+        for b in range(j - reach, j + reach + 1):
+            site = _mirrored(a, x.shape[0]), _mirrored(b, x.shape[1])
+            label = min(max(x[site], 1), volume.shape[-1] - 2) + step
+            total.append(float(volume[site][label]))
+    return math.fsum(total) / len(total)
+
+
+def _mirrored(k, n):
+    """The pixel that stands for position k of a row of n: d c b a | a b c d | d c b a."""
+    k %= 2 * n
+    return k if k < n else 2 * n - 1 - k
+
+
+# --- spins ----------------------------------------------------------------------------------------------------------
+
+
+def ising_energy(spins, fields, couplings):
+    """The sum of h s over the sites and of J s s over neighbours; couplings are one array per axis."""
+    costs = [float(fields[i]) * int(spins[i]) for i in np.ndindex(*spins.shape)]
+    for axis, coupling in enumerate(couplings):
+        for i in np.ndindex(*coupling.shape):
+            j = (*i[:axis], i[axis] + 1, *i[axis + 1 :])
+            costs.append(float(coupling[i]) * int(spins[i]) * int(spins[j]))
+    return math.fsum(costs)
+
+
+def least_ising_energy(fields, couplings):
+    """Over all spins."""
+    sites = fields.size
+    every = ((number >> np.arange(sites)) & 1 for number in range(2**sites))
+    return min(ising_energy((2 * bits - 1).reshape(fields.shape), fields, couplings) for bits in every)
