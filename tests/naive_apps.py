@@ -53,16 +53,19 @@ def away_from_mean(image, hole):
 # --- matching -------------------------------------------------------------------------------------------------------
 
 
-def cost_volume(left, right, cost, disparities):
-    """[row, column, label]: the cost of matching a column of the left image with column - disparity of the right."""
+def cost_volume(left, right, cost, disparities, whole):
+    """[row, column, label]: the cost of matching a column of the left image with column - disparity of the right,
+    outside it the mean cost, rounded if all are to be whole."""
     rows, columns, channels = left.shape
     most = CENSUS_BITS if cost == "census" else TRUNCATION[cost] * channels
-    volume = np.full((rows, columns, len(disparities)), float(most))
+    volume = np.full((rows, columns, len(disparities)), np.nan)
     for i, j in np.ndindex(rows, columns):
         for label, d in enumerate(disparities):
             if 0 <= j - d < columns:
                 volume[i, j, label] = min(most, _MATCH[cost](left, right, i, j, j - d))
-    return volume
+    inside = volume[~np.isnan(volume)].tolist()
+    mean = sum(inside) / len(inside)
+    return np.where(np.isnan(volume), round(mean) if whole else mean, volume)
 
 
 def _census(left, right, i, j, k):
