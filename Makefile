@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench pictures clean
 
 demo: $(VENV)/demo
 	$(BIN)/treefield demo --out demo-output --force
@@ -18,6 +18,9 @@ lint: $(VENV)/lint
 
 bench: $(VENV)/bench
 	$(BIN)/python benchmarks/run.py
+
+pictures: $(VENV)/demo
+	$(BIN)/python docs/pictures.py
 
 # The file .venv/EXTRA says that the package with that extra is installed.
 $(VENV)/%: pyproject.toml | $(VENV)/bin/python
