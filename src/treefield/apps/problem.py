@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,13 @@ from treefield.solvers.minimize import minimize, takes
 TOL = 1e-3  # a gap below this is not seen in a picture
 
 _WITH_GAP = ("auto", "trw")  # to the others tol means something else, or nothing
+_DIGITS = 2**10
+
+
+def short(weight: float) -> float:
+    """A weight rounded to ten binary digits, so that float32 holds it, and its product with others like it, exactly."""
+    part, exponent = math.frexp(weight)
+    return math.ldexp(round(part * _DIGITS) / _DIGITS, exponent)
 
 
 @dataclasses.dataclass

@@ -16,7 +16,7 @@ import numpy as np
 from treefield.apps.harmonic import harmonic_fill
 from treefield.apps.noise import estimate_noise, outlier_cost
 from treefield.apps.pictures import grey_unit, stack_channels
-from treefield.apps.problem import Problem
+from treefield.apps.problem import Problem, short
 from treefield.models.grid import GridMRF
 from treefield.models.pairwise import Potts, TruncatedLinear, TruncatedQuadratic
 from treefield.validation import choice, count, not_negative, positive, real_array
@@ -155,7 +155,7 @@ def _smoothness(costs: Costs, nats: float, grey: np.ndarray) -> Any:
 
 
 def _first(given: float | None, default: float) -> float:
-    return float(f"{default:.3g}") if given is None else given
+    return short(default) if given is None else given
 
 
 def _unary(image: np.ndarray, values: np.ndarray, unit: float, cost: DataCost) -> np.ndarray:
@@ -163,7 +163,7 @@ def _unary(image: np.ndarray, values: np.ndarray, unit: float, cost: DataCost) -
     if image.dtype.kind in "bu" and image.dtype.itemsize == 1:  # few values: look them up
         table = cost(np.abs(np.arange(256)[:, None] - values) / unit)
         whole = np.array_equal(table, np.round(table)) and table.max() < 2**16
-        dtype = (np.uint8 if table.max() < 2**8 else np.uint16) if whole else np.float32
+        dtype = np.uint16 if whole else np.float32  # no uint8: what is compiled for one image serves the others
         return table.astype(dtype)[image.astype(np.uint8)]
     unary = np.empty((*image.shape, len(values)), np.float32)
     for row, costs in zip(image, unary, strict=True):

@@ -10,7 +10,7 @@ import numpy as np
 from treefield.apps import occlusions
 from treefield.apps.matching import COSTS, contrast_weights, matching_costs
 from treefield.apps.pictures import checked_image, checked_mask, grey_unit
-from treefield.apps.problem import Problem
+from treefield.apps.problem import Problem, short
 from treefield.models.grid import GridMRF
 from treefield.models.pairwise import Potts, TruncatedLinear, TruncatedQuadratic
 from treefield.results import MAPResult
@@ -195,7 +195,7 @@ def _given_volume(volume: Any, shape: tuple[int, int], labels: int | None) -> np
 def _fifth_of_mean(volume: np.ndarray) -> float:
     """The default weight: never negative, even if costs are."""
     costs = volume[np.isfinite(volume)].astype(np.float64)
-    return float(f"{(costs - min(0, costs.min())).mean() / 5:.3g}") or 1.0 if costs.size else 1.0
+    return short((costs - min(0, costs.min())).mean() / 5) or 1.0 if costs.size else 1.0
 
 
 def _checked_pair(left: Any, right: Any, channel_axis: int | None) -> list[np.ndarray]:

@@ -262,12 +262,13 @@ class GridMRF:
         if not total < _LARGEST:
             raise ValueError(f"costs are too large: over {self.size} sites they may add up to {total:g}; scale them")
         with np.errstate(over="ignore"):
-            narrow = weights if self._uniform else weights.astype(np.float32)  # half the memory, where that is exact
+            narrow = weights.astype(np.float32)
+        same = np.array_equal(narrow, weights)
         self.scale = max(abs(low), abs(high), largest * spread)
         small = self.scale <= _EXACT_IN_FLOAT32
-        exact = self.unary.dtype != np.float64 and small and np.array_equal(narrow, weights)
+        exact = self.unary.dtype != np.float64 and small and (self._uniform or same)
         self._dtype = np.dtype(np.float32 if exact and not (forbidden or forbidden_pairs) else np.float64)
-        self._edge_weights = narrow if self._dtype == np.float32 else weights
+        self._edge_weights = narrow if self._dtype == np.float32 and same else weights
         self._big = self._big_table = math.inf
         if forbidden or forbidden_pairs:
             self._big = 2.0 ** math.ceil(math.log2(max(total, 1.0)) + 2)
