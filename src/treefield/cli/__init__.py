@@ -6,20 +6,38 @@ import gc
 import os
 import sys
 
+INTERRUPTED_EXIT = 130  # as shells have it for Ctrl-C
+
+_BAD_INPUT = (OSError, ValueError, TypeError, ImportError, MemoryError, OverflowError)
+
 
 def main() -> None:
     """Run the command; whatever is wrong with its input is told in one line, with exit code 2."""
     gc.set_threshold(100_000)  # what is imported stays: to look for garbage in it takes a seventh of a short run
     try:
+        sys.exit(_run())
+    except KeyboardInterrupt:  # before or after a search: nothing is half done
+        sys.exit(INTERRUPTED_EXIT)
+
+
+def _run() -> int | None:
+    """Run the command; returns its exit code, None for 0."""
+    try:
+        import typer
+
         from treefield.cli.app import app
     except ImportError as error:
-        sys.exit(_told(f'the command needs more packages ({error}): pip install "treefield[cli]"'))
+        return _told(f'the command needs more packages ({error}): pip install "treefield[cli]"')
     try:
-        app()
-    except (OSError, ValueError, TypeError, ImportError, MemoryError, OverflowError) as error:
-        if os.environ.get("TREEFIELD_DEBUG"):
+        return app(prog_name="treefield", standalone_mode=False)
+    except typer.Abort:  # what older versions of typer make of Ctrl-C
+        return INTERRUPTED_EXIT
+    except Exception as error:
+        if hasattr(error, "format_message"):  # typer's own, of a command line that cannot be
+            return _told(error.format_message())
+        if not isinstance(error, _BAD_INPUT) or os.environ.get("TREEFIELD_DEBUG"):
             raise
-        sys.exit(_told(str(error) or type(error).__name__))
+        return _told(str(error) or type(error).__name__)
 
 
 def _told(message: str) -> int:

@@ -16,7 +16,6 @@ from treefield.cli.stereo import stereo
 
 app = typer.Typer(
     add_completion=False,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -30,8 +29,9 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def treefield(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
     ] = False,
@@ -40,3 +40,5 @@ def treefield(
 
     Ctrl-C ends a search early and writes the best that was found.
     """
+    if context.invoked_subcommand is None:
+        print(context.get_help())
