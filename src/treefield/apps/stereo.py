@@ -120,7 +120,10 @@ def stereo(
         columns = _columns_axis(channel_axis, np.ndim(left))
         mirrored = [np.flip(np.asarray(image), axis=columns) for image in (right, left)]
         back = matching(mirrored[0], mirrored[1], num_disparities, min_disparity, **given)
-        known = occlusions.seen_twice(disparity, back.output(back.minimize(**options).x)[:, ::-1])
+        other = back.minimize(**options)
+        if other.status == INTERRUPTED:
+            res.status, res.success, res.message = other.status, other.success, other.message
+        known = occlusions.seen_twice(disparity, back.output(other.x)[:, ::-1])
         if occlusion == "mark":
             refined = np.where(known, refined, np.float32(np.nan))
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import pathlib
 from collections.abc import Callable
@@ -13,12 +14,13 @@ import typer
 
 from treefield.apps.problem import Problem
 from treefield.cli import pictures
+from treefield.cli.memory import plan_memory
 from treefield.cli.models import read_ising
 from treefield.cli.options import Shared, shares_options
-from treefield.cli.outcome import as_json, summary, write_page
+from treefield.cli.outcome import as_json, check_folder, exit_if_interrupted, summary, write_page
 from treefield.cli.watch import Watch, number
 from treefield.io import load_model, read_image, write_image
-from treefield.io.files import checked_output, writing
+from treefield.io.files import shown, writing
 from treefield.results import MAPResult
 from treefield.solvers.minimize import METHODS, takes
 from treefield.solvers.run import INTERRUPTED
@@ -32,7 +34,7 @@ _TIME_LIMIT = 5.0
 _COLUMNS = ("method", "energy", "lower bound", "gap", "time", "iterations")
 
 
-@shares_options
+@functools.partial(shares_options, without=("method", "report", "save_model"))
 def compare(
     problem: Annotated[str, typer.Argument(metavar="PROBLEM", help=f"{', '.join(PROBLEMS)}")],
     files: Annotated[
@@ -56,10 +58,7 @@ def compare(
     choice(start, "--start", ("unary", "random", "scan-line"))
     shared = dataclasses.replace(shared, time_limit=_TIME_LIMIT if shared.time_limit is None else shared.time_limit)
     outputs = [f"{name}.png" for name in dict.fromkeys(names)] + ["energies.png", "compare.json", "report.html"]
-    if not out.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {out.parent} to make {out.name} in")
-    for name in outputs if out.exists() else ():
-        checked_output(out / name, force=shared.force)
+    check_folder(out, outputs, force=shared.force)
     posed, picture = pose(problem, files, num_disparities, levels, labels, coupling, shared.seed)
     results: dict[str, MAPResult] = {}
     for name in dict.fromkeys(names):
@@ -72,7 +71,8 @@ def compare(
         print(json.dumps({name: as_json(res) for name, res in results.items()}))
     elif not shared.quiet:
         print_table(f"{problem}: {posed.mrf!r}", [_row(name, res) for name, res in results.items()])
-        print(f"Plot, pictures and report are in {out}")
+        print(f"Plot, pictures and report are in {shown(out)}")
+    exit_if_interrupted(results[name])
 
 
 def _run(method: str, problem: Problem, start: str, shared: Shared) -> MAPResult:
@@ -109,6 +109,13 @@ def pose(
         return posed, lambda x: pictures.ordered(x, 2)
     images = [pictures.split_alpha(read_image(path)) for path in files]
     image, _, axis = images[0]
+    sites = image.size // (1 if axis is None else image.shape[-1])
+    costs = {
+        "stereo": (sites, num_disparities or 1, 1),
+        "segment": (sites, labels, 4),
+        "denoise": (image.size, levels, 2),
+    }
+    plan_memory(*costs[problem], quiet=True)
     if problem == "stereo":
         from treefield.apps.stereo import matching
 

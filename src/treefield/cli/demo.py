@@ -12,10 +12,10 @@ import typer
 
 from treefield.cli import pictures
 from treefield.cli.compare import print_table
-from treefield.cli.outcome import Task, section, summary, write_page
+from treefield.cli.outcome import Task, check_folder, exit_if_interrupted, section, summary, write_page
 from treefield.cli.watch import Watch
 from treefield.io import write_image
-from treefield.io.files import checked_output
+from treefield.io.files import shown
 from treefield.results import MAPResult
 from treefield.solvers.run import INTERRUPTED
 from treefield.viz.report import Picture, Section
@@ -41,12 +41,9 @@ def demo(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table.")] = False,
 ) -> None:
     """Restore a noisy photograph, find the depth in a stereo pair, cool an Ising field; under a minute."""
-    if not out.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {out.parent} to make {out.name} in")
     names = ("photograph", "motorcycle", "ising")
-    files = [out / f"{name}-{which}.png" for name in names for which in ("before", "after")]
-    for path in (*files, out / "report.html") if out.exists() else ():
-        checked_output(path, force=force)
+    files = [f"{name}-{which}.png" for name in names for which in ("before", "after")]
+    check_folder(out, [*files, "report.html"], force=force)
     rows: list[dict[str, str]] = []
     pages: list[Section] = []
     for name, prepare in zip(names, (_photograph, _motorcycle, _ising), strict=True):
@@ -63,7 +60,8 @@ def demo(
     write_page(out / "report.html", "treefield: a demonstration", pages, force=force)
     if not quiet:
         print_table("", rows)
-        print(f"\nOpen {out / 'report.html'} in a browser; the pictures are beside it.")
+        print(f"\nOpen {shown(out / 'report.html')} in a browser; the pictures are beside it.")
+    exit_if_interrupted(res)
 
 
 def _run(part: Part, quiet: bool) -> tuple[np.ndarray, MAPResult, Section]:

@@ -8,22 +8,21 @@ import math
 import pathlib
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from treefield import __version__
+from treefield.cli import INTERRUPTED_EXIT
 from treefield.cli.options import Shared
 from treefield.cli.watch import Watch, number, percent
-from treefield.io.files import checked_path, shown, writing
+from treefield.io.files import checked_output, checked_path, shown, writing
 from treefield.io.models import save_model
 from treefield.results import MAPResult
 from treefield.solvers.minimize import takes
 from treefield.solvers.run import INTERRUPTED
 from treefield.viz.report import Picture, Section, report
-
-INTERRUPTED_EXIT = 130  # as shells have it for Ctrl-C
 
 
 @dataclasses.dataclass
@@ -60,8 +59,22 @@ def run(task: Task, shared: Shared, out: pathlib.Path, write: Callable[[np.ndarr
     elif show:
         wrote = [text for text in (shown(out) + (f" ({note})" if note else ""), *_others(shared)) if text]
         print("\n".join(f"{name:>12}: {value}" for name, value in {**facts, "wrote": ", ".join(wrote)}.items()))
+    exit_if_interrupted(res)
+
+
+def exit_if_interrupted(res: MAPResult) -> None:
+    """End as shells expect of a command that Ctrl-C has ended, once all is written."""
     if res.status == INTERRUPTED:
         sys.exit(INTERRUPTED_EXIT)
+
+
+def check_folder(folder: pathlib.Path, names: Iterable[str], *, force: bool) -> None:
+    """Refuse, before any work, a folder that could not be made or files that could not be written to it."""
+    if not folder.exists():
+        checked_output(folder)
+        return
+    for name in names:
+        checked_output(folder / name, force=force)
 
 
 def searching(task: Task, shared: Shared, watch: Watch | None) -> dict[str, Any]:
