@@ -33,6 +33,10 @@ class Problem:
     output: Callable[[np.ndarray], np.ndarray]
     start: np.ndarray | None = None
 
+    def any_output(self) -> np.ndarray:
+        """What the last label everywhere means: an answer of the same shape, dtype and greatest value as any."""
+        return self.output(np.full(self.mrf.shape, self.mrf.labels - 1, np.int32))
+
     def minimize(self, **options: Any) -> MAPResult:
         """The result of `treefield.minimize`, with the model in it as `mrf`."""
         method = options.get("method", "auto")

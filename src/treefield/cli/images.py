@@ -13,6 +13,8 @@ from treefield.cli.memory import plan_memory
 from treefield.cli.options import Shared, shares_options
 from treefield.cli.outcome import Task, run
 from treefield.io import read_image, read_labels, write_image, write_labels
+from treefield.io.files import shown
+from treefield.io.images import checked_format, checked_label_format, holds_alpha
 from treefield.viz.report import Picture
 
 In = Annotated[pathlib.Path, typer.Argument(metavar="IN", help="The image: PNG, JPEG, TIFF, PGM, PPM, PFM or NPY.")]
@@ -76,21 +78,21 @@ def inpaint(
     costs = Costs(data, tau, smoothness, weight, cutoff, sigma)
     shared.check_outputs(out)
     colours, alpha, axis = pictures.split_alpha(read_image(image))
-    hole = _mask(mask, colours, axis) != invert_mask
+    hole = read_mask(mask, colours, axis) != invert_mask
     limit = _plan(colours, levels, shared)
     problem = inpainting(colours, hole, keep=not denoise, levels=levels, costs=costs, channel_axis=axis)
     before = pictures.masked(colours, axis, hole)
     _restore("inpaint", problem, out, alpha, axis, shared, limit, before, image)
 
 
-def _mask(path: pathlib.Path, image: np.ndarray, axis: int | None) -> np.ndarray:
+def read_mask(path: pathlib.Path, image: np.ndarray, axis: int | None) -> np.ndarray:
     """A mask from a file, of an image's shape; of a mask in colours a pixel counts that is not black."""
     mask, _, channels = pictures.split_alpha(read_image(path))
     mask = mask != 0 if channels is None else np.any(mask != 0, axis=-1)
     shape = image.shape if axis is None else image.shape[:-1]
     if mask.shape != shape:
         raise ValueError(
-            f"{path} has shape {mask.shape}, but the image's is {shape}: the mask must be of the same size"
+            f"{shown(path)} has shape {mask.shape}, but the image's is {shape}: the mask must be of the same size"
         )
     return mask
 
@@ -110,11 +112,13 @@ def _restore(
     before: np.ndarray,
     source: pathlib.Path,
 ) -> None:
-    def write(restored: np.ndarray) -> str:
-        opaque = out.suffix.lower() in (".jpg", ".jpeg", ".pgm", ".ppm", ".pfm")  # formats without an alpha channel
-        write_image(out, restored if opaque else pictures.join_alpha(restored, alpha, axis), force=shared.force)
-        return "without its alpha channel" if opaque and alpha is not None else ""
+    kept = alpha if holds_alpha(out) else None
 
+    def write(restored: np.ndarray) -> str:
+        write_image(out, pictures.join_alpha(restored, kept, axis), force=shared.force)
+        return "" if kept is alpha else "without its alpha channel"
+
+    checked_format(out, pictures.join_alpha(problem.any_output(), kept, axis))
     task = Task(
         title,
         lambda **options: problem.solve(True, **options),
@@ -153,6 +157,8 @@ def segment(
     problem = segmenting(
         colours, known, weight=weight, contrast=contrast, spacing=distances, channel_axis=axis, rng=shared.seed
     )
+
+    checked_label_format(out, problem.any_output())
 
     def write(regions: np.ndarray) -> str:
         write_labels(out, regions, force=shared.force)

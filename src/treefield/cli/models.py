@@ -15,7 +15,8 @@ from treefield.cli.options import Shared, shares_options
 from treefield.cli.outcome import Task, run
 from treefield.io import load_model, read_image, write_image, write_labels
 from treefield.io.arrays import read_npz
-from treefield.io.files import checked_input, reading
+from treefield.io.files import checked_input, reading, shown
+from treefield.io.images import checked_format, checked_label_format
 from treefield.viz.report import Picture
 
 
@@ -40,12 +41,17 @@ def ising(
     limit = plan_memory(h.size, 2, 8, quiet=shared.quiet)
     problem = ising_problem(h, couplings)
 
+    signed = out.suffix.lower() in (".npy", ".npz")
+
+    def stored(spins: np.ndarray) -> np.ndarray:
+        rows = np.atleast_2d(spins)  # a chain is one row
+        return rows if signed else np.where(rows > 0, 255, 0).astype(np.uint8)
+
     def write(spins: np.ndarray) -> str:
-        if out.suffix.lower() in (".npy", ".npz"):
-            write_image(out, spins, force=shared.force)
-            return "spins -1 and 1"
-        write_image(out, np.where(spins > 0, 255, 0).astype(np.uint8), force=shared.force)
-        return "black is -1, white is 1"
+        write_image(out, stored(spins), force=shared.force)
+        return "spins -1 and 1" if signed else "black is -1, white is 1"
+
+    checked_format(out, stored(problem.any_output()))
 
     def shade(spins: np.ndarray) -> np.ndarray:
         return pictures.ordered(np.atleast_2d(spins + 1), 3)
@@ -66,7 +72,7 @@ def read_ising(path: pathlib.Path, coupling: float | None) -> tuple[np.ndarray, 
     if path.suffix.lower() != ".npz":
         if coupling is None:
             raise ValueError(
-                f"{path} holds fields alone: give --coupling, or an .npz file with fields and couplings_0, ..."
+                f"{shown(path)} holds fields alone: give --coupling, or an .npz file with fields and couplings_0, ..."
             )
         return read_image(path), coupling
     with reading(checked_input(path), "a file of fields and couplings"):
@@ -77,11 +83,13 @@ def read_ising(path: pathlib.Path, coupling: float | None) -> tuple[np.ndarray, 
     names = [f"couplings_{axis}" for axis in range(h.ndim)]
     there = [name for name in names if name in arrays]
     if there and coupling is not None:
-        raise ValueError(f"{path} has couplings of its own: leave --coupling out")
+        raise ValueError(f"{shown(path)} has couplings of its own: leave --coupling out")
     if coupling is not None:
         return h, coupling
     if there != names:
-        raise ValueError(f"{path} needs the arrays {', '.join(names)}, or --coupling; it has {', '.join(arrays)}")
+        raise ValueError(
+            f"{shown(path)} needs the arrays {', '.join(names)}, or --coupling; it has {', '.join(arrays)}"
+        )
     return h, [arrays[name] for name in names]
 
 
@@ -97,6 +105,7 @@ def solve(
     mrf = load_model(model)
     limit = plan_memory(mrf.size, mrf.labels, mrf.unary.itemsize, quiet=shared.quiet)
     problem = Problem(mrf, lambda x: x)
+    checked_label_format(out, problem.any_output())
 
     def write(x: np.ndarray) -> str:
         write_labels(out, x, force=shared.force)

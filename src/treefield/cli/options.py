@@ -12,7 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from treefield.io.files import checked_output
+from treefield.io.files import checked_output, shown
+from treefield.io.models import check_model_path
 from treefield.solvers.minimize import METHODS
 
 
@@ -42,11 +43,14 @@ class Shared:
         paths = [*outputs, *(path for path in (self.report, self.save_model) if path is not None)]
         for path in paths:
             checked_output(path, force=self.force)
+        if self.save_model is not None:
+            check_model_path(self.save_model)
+        if self.report is not None and self.report.suffix.lower() not in (".html", ".htm"):
+            raise ValueError(f"{shown(self.report)} is no name for a report: it is a page, expected .html")
         names = [path.resolve() for path in paths]
         if len(set(names)) < len(names):
-            raise ValueError(
-                f"{next(p for p, n in zip(paths, names, strict=True) if names.count(n) > 1)} is named twice"
-            )
+            twice = next(path for path, name in zip(paths, names, strict=True) if names.count(name) > 1)
+            raise ValueError(f"{shown(twice)} is named twice: each file needs a name of its own")
 
     def search(self) -> dict[str, Any]:
         """The keywords of `minimize` that were given."""
@@ -54,14 +58,15 @@ class Shared:
         return {"method": self.method} | {name: value for name, value in options.items() if value is not None}
 
 
-def shares_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command with a parameter `shared: Shared` all its options."""
+def shares_options(function: Callable[..., None], without: tuple[str, ...] = ()) -> Callable[..., None]:
+    """Give a command with a parameter `shared: Shared` all its options, but for those it has no use for."""
     hints = typing.get_type_hints(Shared, include_extras=True)
     shared = [
         inspect.Parameter(
             field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
         )
         for field in dataclasses.fields(Shared)
+        if field.name not in without
     ]
     signature = inspect.signature(function, eval_str=True)
     own = [parameter for name, parameter in signature.parameters.items() if name != "shared"]

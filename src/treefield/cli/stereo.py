@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from treefield.cli import pictures
+from treefield.cli.images import read_mask
 from treefield.cli.memory import plan_memory
 from treefield.cli.options import Shared, shares_options
 from treefield.cli.outcome import Task, run
 from treefield.io import read_image, write_image
+from treefield.io.files import shown
+from treefield.io.images import checked_format
 from treefield.viz.report import Picture
 
 _HOLDS_NUMBERS = (".npy", ".npz", ".tif", ".tiff", ".pfm")
@@ -52,24 +56,32 @@ def stereo(
 
     shared.check_outputs(out)
     if min_disparity < 0 and out.suffix.lower() not in _HOLDS_NUMBERS:
-        raise ValueError(f"{out} cannot hold negative disparities: write .npy, .tif or .pfm")
+        raise ValueError(f"{shown(out)} cannot hold negative disparities: write .npy, .tif or .pfm")
     pair, axes = [], []
     for path in (left, right):
         image, _, axis = pictures.split_alpha(read_image(path))
         pair.append(image)
         axes.append(axis)
     if pair[0].shape != pair[1].shape:
-        raise ValueError(f"{left} has shape {pair[0].shape}, but {right} has {pair[1].shape}: they must be alike")
+        raise ValueError(
+            f"{shown(left)} has shape {pair[0].shape}, but {shown(right)} has {pair[1].shape}: they must be alike"
+        )
     given: dict[str, Any] = {"cost": cost, "smoothness": smoothness, "weight": weight, "cutoff": cutoff}
     given |= {"num_disparities": num_disparities, "min_disparity": min_disparity, "channel_axis": axes[0]}
     given |= {"contrast": contrast, "contrast_factor": contrast_factor, "subpixel": subpixel, "occlusion": occlusion}
     if mask is not None:
-        given["mask"] = read_image(mask)
+        given["mask"] = read_mask(mask, pair[0], axes[0])
     sites = int(np.prod(pair[0].shape[:2]))
     limit = plan_memory(sites, max(num_disparities, 1), 1 if cost == "census" else 4, quiet=shared.quiet)
 
+    greatest = min_disparity + num_disparities - 1
+    stored, note = storing(out, scale, greatest)
+
     def write(disparity: np.ndarray) -> str:
-        return write_disparities(out, disparity, scale, min_disparity + num_disparities - 1, shared.force)
+        write_image(out, stored(disparity), force=shared.force)
+        return note
+
+    checked_format(out, stored(np.full(pair[0].shape[:2], greatest)))
 
     def colours(disparity: np.ndarray) -> np.ndarray:
         return pictures.depths(disparity.astype(np.float32), min_disparity, num_disparities)
@@ -85,17 +97,17 @@ def stereo(
     run(task, shared, out, write)
 
 
-def write_disparities(
-    path: pathlib.Path, disparity: np.ndarray, scale: float | None, greatest: int, force: bool
-) -> str:
-    """Disparities as a file: as they are, or times a scale where the format holds whole numbers; says which."""
+def storing(path: pathlib.Path, scale: float | None, greatest: int) -> tuple[Callable[[np.ndarray], np.ndarray], str]:
+    """How disparities are put into a file: as they are, or times a scale where the format holds whole numbers; and that
+    in words."""
     if path.suffix.lower() in _HOLDS_NUMBERS:
-        write_image(path, disparity.astype(np.float32), force=force)
-        return "disparities as they are"
-    if scale is None:
-        scale = max(1, 255 // max(greatest, 1))
-    scaled = np.round(np.nan_to_num(disparity.astype(np.float64), nan=0.0) * scale)
-    if not 0 < scale < np.inf or scaled.max() > 65535:
-        raise ValueError(f"--scale must be above 0 and leave disparities below 65536, got {scale:g}")
-    write_image(path, scaled.astype(np.uint8 if scaled.max() < 256 else np.uint16), force=force)
-    return f"disparities times {scale:g}"
+        return lambda disparity: disparity.astype(np.float32), "disparities as they are"
+    factor = max(1, 255 // max(greatest, 1)) if scale is None else scale
+    if not (0 < factor < np.inf and greatest * factor < 65535.5):
+        raise ValueError(f"--scale must be above 0 and leave disparities below 65536, got {factor:g}")
+    dtype = np.uint8 if greatest * factor < 255.5 else np.uint16
+
+    def stored(disparity: np.ndarray) -> np.ndarray:
+        return np.round(np.nan_to_num(disparity.astype(np.float64), nan=0.0) * factor).astype(dtype)
+
+    return stored, f"disparities times {factor:g}"

@@ -124,6 +124,8 @@ def checked_output(path: Any, *, force: bool = False) -> pathlib.Path:
             raise FileNotFoundError(
                 f"cannot write {shown(path)}: there is no folder {shown(path.parent)}; make it first"
             )
+        if not os.access(path.parent, os.W_OK):
+            raise PermissionError
         if path.exists() and not path.is_file():  # to replace /dev/null would harm the machine
             raise FileExistsError(f"cannot write {shown(path)}: it is not a regular file; give another name")
         if path.exists() and not force:

@@ -95,15 +95,26 @@ def write_image(path: Any, array: Any, *, force: bool = False) -> None:
 
     `force` replaces a file that is there. If the writing fails, that file stays as it was.
     """
+    path, array, suffix = checked_format(path, array)
+    channels = array.ndim > 2 and array.shape[-1] in (2, 3, 4) and array.dtype != np.bool_
+    _write(path, array, suffix, channels, force)
+
+
+def checked_format(path: Any, array: Any) -> tuple[pathlib.Path, np.ndarray, str]:
+    """What `write_image` takes, or the error it raises: before the work, on any array of the same shape and dtype."""
     path = checked_path(path)
     suffix = _suffix(path, _WRITTEN)
     array = _checked(path, array)
-    channels = array.ndim > 2 and array.shape[-1] in (2, 3, 4) and array.dtype != np.bool_
     if suffix in _HOLDS:
         _check_held(path, array, suffix)
     if suffix in (".tif", ".tiff") and array.dtype.itemsize > 8:
         raise ValueError(f"cannot write {shown(path)}: TIFF does not hold {array.dtype}; .npy holds it")
-    _write(path, array, suffix, channels, force)
+    return path, array, suffix
+
+
+def holds_alpha(path: pathlib.Path) -> bool:
+    """Whether the format has room for an alpha channel."""
+    return 4 in _HOLDS.get(path.suffix.lower(), ((), (4,)))[1]
 
 
 def write_labels(path: Any, labels: Any, *, force: bool = False) -> None:
@@ -123,6 +134,13 @@ def write_labels(path: Any, labels: Any, *, force: bool = False) -> None:
     (array([[0, 1],
            [2, 3]], dtype=uint8), (2, 2, 3))
     """
+    path, labels, suffix = checked_label_format(path, labels)
+    _write(path, labels, "palette" if suffix == ".png" and labels.dtype == np.uint8 else suffix, False, force)
+
+
+def checked_label_format(path: Any, labels: Any) -> tuple[pathlib.Path, np.ndarray, str]:
+    """What `write_labels` takes, in the dtype that is stored, or the error it raises: before the work, on any labels of
+    the same shape and range."""
     path = checked_path(path)
     suffix = _suffix(path, (".png", ".tif", ".tiff", ".pgm", ".pnm", ".npy", ".npz"), "labels as ")
     labels = _checked(path, labels)
@@ -133,15 +151,13 @@ def write_labels(path: Any, labels: Any, *, force: bool = False) -> None:
         raise ValueError(f"{refused}labels have shape {labels.shape}, expected (M, N), or (P, M, N) for .tif and .npy")
     labels = labels.astype(np.uint8) if labels.dtype == np.bool_ else labels
     if suffix in _ANY_DTYPE:
-        _write(path, labels, suffix, False, force)
-        return
+        return path, labels, suffix
     low, high = int(labels.min()), int(labels.max())
     if low < 0 or high > 65535:
         raise ValueError(
             f"{refused}it holds labels from 0 to 65535, these are {low} to {high}; .tif or .npy holds them"
         )
-    narrow = labels.astype(np.uint8 if high < 256 else np.uint16)
-    _write(path, narrow, "palette" if suffix == ".png" and high < 256 else suffix, False, force)
+    return path, labels.astype(np.uint8 if high < 256 else np.uint16), suffix
 
 
 def _read(path: Any, labels: bool) -> tuple[np.ndarray, bool]:

@@ -16,6 +16,7 @@ So `np.savez("model.npz", unary=costs, potts=20.0)` makes a model.
 
 from __future__ import annotations
 
+import pathlib
 import re
 from typing import Any
 
@@ -49,13 +50,18 @@ def save_model(path: Any, mrf: GridMRF, *, force: bool = False) -> None:
     path = checked_path(path)
     if not isinstance(mrf, GridMRF):
         raise TypeError(f"mrf must be a GridMRF, got {type(mrf).__name__}; only these are saved")
-    if path.suffix.lower() != ".npz":
-        raise ValueError(f"{shown(path)} has the suffix {path.suffix or 'of no kind'}, expected .npz for a model")
+    check_model_path(path)
     arrays = {"format": np.array(_FORMAT), "unary": mrf.unary, **_pairwise_arrays(mrf.pairwise)}
     for axis, weight in enumerate(mrf.weights or []):
         arrays[f"weights_{axis}"] = np.asarray(weight)
     with writing(path, force=force) as temporary:
         write_npz(temporary, arrays)
+
+
+def check_model_path(path: pathlib.Path) -> None:
+    """Refuse a name that models do not have."""
+    if path.suffix.lower() != ".npz":
+        raise ValueError(f"{shown(path)} has the suffix {path.suffix or 'of no kind'}, expected .npz for a model")
 
 
 def load_model(path: Any) -> GridMRF:
