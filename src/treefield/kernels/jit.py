@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import pathlib
+import signal
 import sys
 import threading
 import time
@@ -55,6 +56,31 @@ class CompileTime:
         self.timer = None
 
 
+class _HeldInterrupt:
+    """Ctrl-C waits until a kernel is compiled, unless the program or a search has a handler of its own: within the
+    compiler it would be raised in a callback from C, where it is printed and lost."""
+
+    def __init__(self):
+        self._holding = self._pressed = False
+
+    def hold(self):
+        main = threading.current_thread() is threading.main_thread()
+        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._note)
+            self._holding = True
+
+    def release(self):
+        if not self._holding or threading.current_thread() is not threading.main_thread():
+            return
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        pressed, self._holding, self._pressed = self._pressed, False, False
+        if pressed:
+            raise KeyboardInterrupt
+
+    def _note(self, number, frame):
+        self._pressed = True
+
+
 class _CompileClock(event.Listener):
     """Counts the time spent compiling or loading kernels; says so once if it takes long."""
 
@@ -62,6 +88,7 @@ class _CompileClock(event.Listener):
         self.noticed = False
         self._thread = threading.local()
         self._lock = threading.Lock()
+        self._interrupt = _HeldInterrupt()
 
     @property
     def here(self):
@@ -83,6 +110,7 @@ class _CompileClock(event.Listener):
         here.depth += 1
         if here.depth == 1:
             here.start = time.perf_counter()
+            self._interrupt.hold()
         if notice and not self.noticed and here.timer is None:
             here.timer = threading.Timer(_NOTICE_AFTER, self._say)
             here.timer.daemon = True
@@ -96,6 +124,7 @@ class _CompileClock(event.Listener):
                 here.timer.cancel()
                 here.timer = None
             here.seconds += time.perf_counter() - here.start
+            self._interrupt.release()
 
     def _say(self):
         with self._lock:
