@@ -21,6 +21,7 @@ from treefield.solvers.run import INTERRUPTED
 from treefield.viz.report import Picture, Section
 
 _NUM_DISPARITIES = 64
+_SPINS = 300  # along each side
 
 
 @dataclasses.dataclass
@@ -148,7 +149,7 @@ def _ising() -> Part:
     from treefield.apps.ising import ising_problem
 
     rng = np.random.default_rng(0)
-    n = 300
+    n = _SPINS
     fields = rng.uniform(-1, 1, (n, n)).astype(np.float32)
     problem = ising_problem(fields, [rng.uniform(-1, 1, s).astype(np.float32) for s in ((n - 1, n), (n, n - 1))])
     task = Task(
