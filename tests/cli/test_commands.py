@@ -1,0 +1,177 @@
+"""What each command writes is what the function of that name returns."""
+
+import json
+
+import numpy as np
+import pytest
+
+import treefield as tf
+from treefield.io import load_model, read_image, read_labels, write_image
+
+FEW = ("--levels", 8)
+
+
+def read(folder, *names):
+    return [read_image(folder / name) for name in names]
+
+
+def test_denoise_writes_what_the_function_returns(command, files):
+    assert command("denoise", "grey.png", "out.png", *FEW, "--seed", 0).code == 0
+    noisy, restored = read(files, "grey.png", "out.png")
+    np.testing.assert_array_equal(restored, tf.denoise(noisy, levels=8, rng=0))
+    assert (restored != noisy).any()
+
+
+def test_inpaint_writes_what_the_function_returns(command, files):
+    done = command("inpaint", "grey.png", "mask.png", "out.png", *FEW, "--smoothness", "linear", "--seed", 0)
+    assert done.code == 0
+    image, mask, restored = read(files, "grey.png", "mask.png", "out.png")
+    np.testing.assert_array_equal(restored, tf.inpaint(image, mask, levels=8, smoothness="linear", rng=0))
+    np.testing.assert_array_equal(restored[~mask], image[~mask])
+    assert (restored[mask] != image[mask]).any()
+
+
+def test_the_hole_is_where_the_mask_is_not_black_whatever_its_colour(command, files):
+    (mask,) = read(files, "mask.png")
+    write_image(files / "red.png", np.stack([mask * np.uint8(9), mask * np.uint8(0), mask * np.uint8(0)], axis=-1))
+    write_image(files / "white.png", ~mask)
+    for name, more in (("mask.png", ()), ("red.png", ()), ("white.png", ("--invert-mask",))):
+        given = ("inpaint", "grey.png", name, f"by-{name}", *FEW, "--smoothness", "linear", "--seed", 0, *more)
+        assert command(*given).code == 0
+    one, two, three = read(files, "by-mask.png", "by-red.png", "by-white.png")
+    assert (one == two).all() and (one == three).all()
+
+
+def test_stereo_writes_what_the_function_returns(command, files):
+    left, right = read(files, "left.png", "right.png")
+    disparity = tf.stereo(left, right, num_disparities=6, rng=0)
+    assert np.median(disparity) == 3
+    given = ("stereo", "left.png", "right.png")
+    for name, expected in (("d.npy", disparity), ("d.pfm", disparity), ("d.png", 51 * disparity)):
+        done = command(*given, name, "--num-disparities", 6, "--seed", 0)
+        assert done.code == 0 and ("times 51" in done.out) == (name == "d.png")
+        np.testing.assert_array_equal(read_image(files / name), expected)
+    command(*given, "scaled.png", "--num-disparities", 6, "--seed", 0, "--scale", 1000)
+    np.testing.assert_array_equal(read_image(files / "scaled.png"), 1000 * disparity)
+
+
+def test_stereo_options_reach_the_function(command, files):
+    left, right = read(files, "left.png", "right.png")
+    mask = np.ones((*left.shape, 3), np.uint8)
+    mask[:, :5] = 0
+    write_image(files / "trust.png", mask)
+    given = ("stereo", "left.png", "right.png")
+    options = ("--num-disparities", 4, "--min-disparity", 2, "--seed", 0)
+    assert command(*given, "marked.npy", *options, "--occlusion", "mark", "--subpixel").code == 0
+    shared = {"num_disparities": 4, "min_disparity": 2, "rng": 0}
+    marked = tf.stereo(left, right, **shared, occlusion="mark", subpixel=True)
+    np.testing.assert_array_equal(read_image(files / "marked.npy"), marked)
+    assert np.isnan(marked).any()
+    assert command(*given, "masked.npy", *options, "--mask", "trust.png").code == 0
+    masked = tf.stereo(left, right, **shared, mask=mask[..., 0])
+    np.testing.assert_array_equal(read_image(files / "masked.npy"), masked)
+
+
+def test_segment_writes_what_the_function_returns(command, files, grey):
+    done = command("segment", "grey.png", "out.png", "--seed", 0)
+    assert done.code == 0 and "labels 1 to 2" in done.out
+    np.testing.assert_array_equal(read_labels(files / "out.png"), tf.segment(grey, 2, rng=0))
+    seeds = np.zeros(grey.shape, np.int32)
+    seeds[0, 0], seeds[0, -1], seeds[6, 0] = 5, 7, -1
+    np.save(files / "seeds.npy", seeds)
+    assert command("segment", "grey.png", "out.npy", "--seeds", "seeds.npy", "--seed", 0).code == 0
+    found = read_labels(files / "out.npy")
+    np.testing.assert_array_equal(found, tf.segment(grey, seeds, rng=0))
+    assert set(np.unique(found)) == {-1, 5, 7}
+
+
+def test_ising_writes_what_the_function_returns(command, files):
+    fields = np.load(files / "fields.npy")
+    spins = tf.ising(fields, -0.5, rng=0)
+    for name, note in (("out.npy", "spins -1 and 1"), ("out.png", "black is -1, white is 1")):
+        done = command("ising", "fields.npy", name, "--coupling", -0.5, "--seed", 0)
+        assert done.code == 0 and note in done.out
+    np.testing.assert_array_equal(np.load(files / "out.npy"), spins)
+    np.testing.assert_array_equal(read_image(files / "out.png") == 255, spins == 1)
+
+
+def test_ising_reads_couplings_from_the_file_and_writes_a_chain_as_one_row(command, files):
+    rng = np.random.default_rng(2)
+    fields, couplings = (rng.normal(size=n).astype(np.float32) for n in (9, 8))
+    np.savez(files / "chain.npz", fields=fields, couplings_0=couplings)
+    assert command("ising", "chain.npz", "out.npy").code == 0
+    np.testing.assert_array_equal(np.load(files / "out.npy"), [tf.ising(fields, [couplings])])
+
+
+def test_solve_proves_its_labels_optimal(command, files):
+    done = command("solve", "model.npz", "out.png", "--tol", 0, "--seed", 0)
+    assert done.code == 0 and "proved optimal" in done.out
+    mrf = load_model(files / "model.npz")
+    assert mrf.energy(read_labels(files / "out.png")) == tf.minimize(mrf, tol=0, rng=1).fun
+
+
+def test_a_saved_model_is_solved_to_the_same_energy(command, files):
+    first = command("segment", "grey.png", "out.png", "--save-model", "saved.npz", "--seed", 0, "--tol", 0, "--json")
+    again = command("solve", "saved.npz", "labels.npy", "--seed", 0, "--tol", 0, "--json")
+    assert json.loads(first.out)["energy"] == json.loads(again.out)["energy"]
+    np.testing.assert_array_equal(read_labels(files / "out.png"), read_labels(files / "labels.npy") + 1)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_any_number_of_threads_gives_the_same_answer(command, files, grey, threads):
+    command("denoise", "grey.png", "out.png", *FEW, "--seed", 3, "--threads", threads)
+    np.testing.assert_array_equal(read_image(files / "out.png"), tf.denoise(grey, levels=8, rng=3))
+
+
+def test_the_summary_tells_energy_bound_gap_and_files(command, files):
+    done = command("denoise", "grey.png", "out.png", *FEW, "--save-model", "saved.npz", "--report", "page.html")
+    told = dict(line.strip().split(": ", 1) for line in done.out.splitlines())
+    assert list(told) == ["energy", "lower bound", "gap", "time", "ended", "wrote"]
+    assert told["wrote"] == "out.png, page.html, saved.npz" and "converged" in told["ended"]
+    assert done.err == ""
+
+
+def test_json_is_all_that_is_printed_and_quiet_prints_nothing(command, files):
+    done = command("denoise", "grey.png", "out.png", *FEW, "--json")
+    told = json.loads(done.out)
+    assert told["output"] == "out.png" and told["success"] and told["lower_bound"] <= told["energy"]
+    assert 0 <= told["gap"] <= 1e-3 and done.err == ""
+    done = command("denoise", "grey.png", "quiet.png", *FEW, "--quiet")
+    assert (done.code, done.out, done.err) == (0, "", "") and (files / "quiet.png").exists()
+
+
+def test_json_has_null_for_what_is_not_finite(command, files):
+    np.savez(files / "forbidden.npz", unary=np.full((2, 2, 2), np.inf), potts=1.0)
+    done = command("solve", "forbidden.npz", "out.npy", "--method", "icm", "--json")
+    told = json.loads(done.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert told["energy"] is None and told["lower_bound"] is None and not told["success"]
+
+
+def test_a_named_method_is_used_and_limits_hold(command, files):
+    told = json.loads(command("denoise", "grey.png", "icm.png", *FEW, "--method", "icm", "--json").out)
+    assert told["method"] == "icm" and told["lower_bound"] is None
+    told = json.loads(command("denoise", "grey.png", "no-time.png", *FEW, "--time-limit", 0, "--json").out)
+    assert told["iterations"] == 0 and "time_limit" in told["message"]
+
+
+def test_force_replaces_the_input_itself_once_there_is_a_result(command, files, grey):
+    expected = tf.denoise(grey, levels=8, rng=0)
+    assert command("denoise", "grey.png", "grey.png", *FEW, "--seed", 0, "--force").code == 0
+    np.testing.assert_array_equal(read_image(files / "grey.png"), expected)
+
+
+def test_info_names_versions_memory_and_the_cache(command):
+    told = json.loads(command("info", "--json").out)
+    assert told["treefield"] == tf.__version__ and told["numpy"] == np.__version__
+    assert int(told["threads"]) >= 1 and "kernel cache" in told and "free memory" in told
+    plain = command("info")
+    assert plain.code == 0 and f"numpy: {np.__version__}" in plain.out
+
+
+def test_help_names_every_command_and_every_option(command):
+    names = ("denoise", "inpaint", "stereo", "segment", "ising", "solve", "compare", "demo", "info")
+    for done in (command(), command("--help")):
+        assert done.code == 0 and done.err == "" and all(name in done.out for name in names)
+    assert command("--version").out.strip() == tf.__version__
+    done = command("denoise", "-h")
+    assert all(name in done.out for name in ("--levels", "--time-limit", "--seed", "--report", "--force", "--json"))
