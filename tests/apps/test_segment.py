@@ -38,8 +38,8 @@ def test_neighbours_are_tied_by_contrast_and_distance(seed, shape, channels, con
     for (i, j), step in steps.items():
         axis = next(a for a in range(len(shape)) if i[a] != j[a])
         weight = 0.05 + 0.95 * np.exp(-min(contrast, 1e100) * step / (2 * mean))
-        np.testing.assert_allclose(mrf.weights[axis][i], weight * spacing.min() / spacing[axis], rtol=1e-4)
-    assert mrf.pairwise.weight == 3
+        np.testing.assert_allclose(mrf.weights[axis][i], 3 * weight * spacing.min() / spacing[axis], rtol=1e-4)
+    assert mrf.pairwise.weight == 1
 
 
 @settings(max_examples=40)
