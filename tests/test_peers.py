@@ -73,4 +73,4 @@ def test_gco_refuses_what_it_would_round_or_abort_at(unary, weight, message):
 def test_a_missing_peer_is_skipped_with_a_word(package, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, MODULES[package], None)
     assert peers.PEERS[package](tf.GridMRF(UNARY, tf.Potts(1))) is None
-    assert f"skipped, {package} is not installed" in capsys.readouterr().out
+    assert f"Skipped: {package} is not installed" in capsys.readouterr().out

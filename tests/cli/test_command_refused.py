@@ -57,7 +57,7 @@ BAD = {
     "flat mask of a volume": (("inpaint", "volume.npy", "mask.png", "o.npy"), "(5, 12, 16)"),
     "sizes": (("stereo", "left.png", "wide.png", "o.npy", "--num-disparities", 2), "(10, 18)", "(12, 17)"),
     "colour and grey": (("stereo", "rgb.png", "grey.png", "o.npy", "--num-disparities", 2), "must be alike"),
-    "volumes": (("stereo", "volume.npy", "volume.npy", "o.npy", "--num-disparities", 2), "three dimensions"),
+    "volumes": (("stereo", "volume.npy", "volume.npy", "o.npy", "--num-disparities", 2), "expected two dimensions"),
     "mask of stereo": ((*STEREO, "o.npy", "--num-disparities", 2, "--mask", "wide.png"), "wide.png has shape"),
     "seeds of another size": (("segment", "grey.png", "o.png", "--seeds", "wide.png"), "(12, 17)"),
     "no seeds": (("segment", "grey.png", "o.png", "--seeds", "mask0.npy"), "no seed"),

@@ -37,7 +37,7 @@ def found_beside(x, seed):
 def corners(boxes):
     """The two flat arrays of corners that kernels take, of boxes given as three slices each."""
     ends = np.array([[(s.start, s.stop) for s in box] for box in boxes], np.int64).reshape(-1, 3, 2)
-    return ends[..., 0].reshape(-1), ends[..., 1].reshape(-1)
+    return ends[..., 0].flatten(), ends[..., 1].flatten()
 
 
 def random_box(rng, shape):
