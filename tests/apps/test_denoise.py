@@ -9,7 +9,7 @@ import naive_apps
 import treefield as tf
 from odd_images import DTYPES, check_options, check_result, check_same_seed, layouts, of_dtype
 from treefield.apps.denoise import denoising
-from treefield.apps.noise import estimate_noise, outlier_cost
+from treefield.apps.noise import estimate_noise, outlier_costs
 from treefield.apps.restoration import Costs
 
 NOISY = np.random.default_rng(0).integers(0, 256, (6, 7), dtype=np.uint8)
@@ -183,12 +183,21 @@ def test_the_noise_is_estimated():
     clean = np.kron([[60, 180], [120, 90]], np.ones((60, 60)))
     for sigma in (8, 20):
         estimate, impulses = estimate_noise(rng.normal(clean, sigma)[None])
-        assert 0.8 * sigma < estimate < 1.2 * sigma and impulses < 0.01
+        assert 0.8 * sigma < estimate < 1.2 * sigma and impulses.sum() < 0.01
     hit = rng.random(clean.shape) < 0.2
     estimate, impulses = estimate_noise(np.where(hit, 255 * rng.integers(0, 2, clean.shape), clean)[None])
-    assert estimate == 3 and 0.1 < impulses < 0.25
-    assert estimate_noise(clean[None], hole=np.ones(clean.shape, bool)) == (3, 0)  # nothing to look at
-    assert outlier_cost(10, 0.1) < outlier_cost(10, 0.001) and outlier_cost(1e9, 1.0) == 1
+    assert estimate == 3 and 0.1 < impulses.sum() < 0.25 and impulses[1:-1].sum() < 0.01 and min(impulses[[0, -1]]) > 0.05
+    sigma, impulses = estimate_noise(clean[None], hole=np.ones(clean.shape, bool))
+    assert sigma == 3 and not impulses.any()  # nothing to look at
+
+
+def test_pixels_of_a_value_that_impulses_have_are_given_up_sooner():
+    salt = np.zeros(256)
+    salt[255] = 0.1
+    costs = outlier_costs(10.0, salt)
+    assert costs[255] < 2 < 5 < costs[0] == costs[254]
+    assert (outlier_costs(10.0, np.zeros(256)) > costs).all()
+    assert (outlier_costs(1e9, np.full(256, 1 / 256)) == 0.5).all()
 
 
 def psnr(image, clean):

@@ -47,7 +47,8 @@ def denoise(
     data : "squared" or "absolute"
         The cost of differing by d from what was seen: min(d**2, tau) or min(d, tau).
     tau : float, optional
-        By default from the share of pixels that look like salt and pepper.
+        By default from the share of pixels that look like salt and pepper, and from the values these have: a pixel of
+        such a value is easily replaced, others are not.
     smoothness : "linear", "quadratic" or "potts"
         The cost of neighbours that differ by d: weight * min(d, cutoff), weight * min(d**2, cutoff**2), or weight.
     weight : float, optional

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,15 +60,26 @@ def checked_mask(mask: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
     return array.astype(bool)
 
 
-def grey_unit(array: np.ndarray) -> float:
-    """How much is one of 255 steps from black to white: 1 for 8-bit images, 1/255 for floats between 0 and 1 and for
-    booleans, otherwise so that the values' range has 255."""
+class Scale(NamedTuple):
+    """From the values of an image to steps of grey, 255 from black to white."""
+
+    black: float
+    unit: float
+
+    def grey(self, values: np.ndarray) -> np.ndarray:
+        """Values in steps of grey, float64."""
+        return np.subtract(values, self.black, dtype=np.float64) / self.unit
+
+
+def grey_scale(array: np.ndarray) -> Scale:
+    """An image's scale: a step is 1 in 8 bits, 1/255 for floats between 0 and 1 and for booleans, otherwise 1/255 of
+    the values' range."""
     if array.dtype == np.uint8:
-        return 1.0
+        return Scale(0.0, 1.0)
     low, high = float(array.min()), float(array.max())
     if array.dtype == np.bool_ or (array.dtype.kind == "f" and low >= 0 and high <= 1):
-        return 1 / 255
-    return (high - low) / 255 or 1.0
+        return Scale(0.0, 1 / 255)
+    return Scale(low, (high - low) / 255 or 1.0)
 
 
 def stack_channels(array: np.ndarray) -> tuple[np.ndarray, list[Any] | None]:

@@ -2,7 +2,7 @@
 
 Costs are in steps of grey, 255 from black to white, so that they mean the same for every dtype. What is not given comes
 from the noise: with Gaussian noise of deviation sigma, a share of pixels that are something else altogether, and
-neighbours that differ by d with a probability falling like exp(-d / 26), up to a cutoff, the most probable image is the
+neighbours that differ by d with a probability falling like exp(-d / 28), up to a cutoff, the most probable image is the
 one of least energy.
 """
 
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from treefield.apps.harmonic import harmonic_fill
-from treefield.apps.noise import estimate_noise, outlier_cost
-from treefield.apps.pictures import grey_unit, stack_channels
+from treefield.apps.noise import STEPS, estimate_noise, nearest_step, outlier_costs
+from treefield.apps.pictures import Scale, grey_scale, stack_channels
 from treefield.apps.problem import Problem, short
 from treefield.models.grid import GridMRF
 from treefield.models.pairwise import Potts, TruncatedLinear, TruncatedQuadratic
@@ -24,7 +24,7 @@ from treefield.validation import choice, count, not_negative, positive, real_arr
 DATA = ("squared", "absolute")
 SMOOTHNESS = ("linear", "quadratic", "potts")
 
-_STEP = 26.0  # steps of grey by which neighbours differ, typically
+_STEP = 28.0  # steps of grey by which neighbours differ, typically
 _CUTOFF = 100.0  # steps of grey
 _LARGEST_SIGMA = 1e6  # steps of grey
 _FARTHEST = 1e12  # steps of grey
@@ -56,11 +56,11 @@ class Costs:
 
 def restoring(image: np.ndarray, levels: Any, costs: Costs) -> Problem:
     """The problem of taking the noise from an image with channels first."""
-    values, unit = intensity_levels(image, levels), grey_unit(image)
+    values, scale = intensity_levels(image, levels), grey_scale(image)
     stacked, weights = stack_channels(image)
-    cost = _data_cost(costs, image / unit, None)
-    unary = _unary(stacked, values, unit, cost)
-    mrf = GridMRF(unary, _smoothness(costs, cost.nats, values / unit), weights=weights)
+    cost = _data_cost(costs, scale.grey(image), None)
+    unary = _unary(stacked, values, scale, cost)
+    mrf = GridMRF(unary, _smoothness(costs, cost.nats, scale.grey(values)), weights=weights)
     return Problem(mrf, lambda x: values.astype(image.dtype)[x].reshape(image.shape))
 
 
@@ -69,15 +69,16 @@ def filling(image: np.ndarray, hole: np.ndarray, keep: bool, levels: Any, costs:
     other pixels stay as they are."""
     if hole.all():
         raise ValueError("mask covers the whole image: there is nothing to fill it from")
-    values, unit = intensity_levels(image[:, ~hole], levels), grey_unit(image[:, ~hole])
+    values, scale = intensity_levels(image[:, ~hole], levels), grey_scale(image[:, ~hole])
     stacked, weights = stack_channels(image)
     holes = np.broadcast_to(hole, image.shape).reshape(stacked.shape)
-    cost = _data_cost(costs, np.where(hole, 0, image / unit), hole)
-    smooth = _smoothness(costs, cost.nats, values / unit)
+    cost = _data_cost(costs, np.where(hole, 0, scale.grey(image)), hole)
+    smooth = _smoothness(costs, cost.nats, scale.grey(values))
     if keep:
-        cost = DataCost("kept", 2 * stacked.ndim * smooth.weight * float(smooth.costs(len(values)).max()) + 1, 1.0)
+        dearest = 2 * stacked.ndim * smooth.weight * float(smooth.costs(len(values)).max()) + 1
+        cost = DataCost("kept", np.full(STEPS, dearest), 1.0)
         weights = [weight * touched(holes, axis) for axis, weight in enumerate(weights or [1] * stacked.ndim)]
-    unary = _unary(stacked, values, unit, cost)
+    unary = _unary(stacked, values, scale, cost)
     unary[holes] = 0
 
     def output(x: np.ndarray) -> np.ndarray:
@@ -107,7 +108,7 @@ def intensity_levels(image: np.ndarray, levels: Any) -> np.ndarray:
             if not np.array_equal(kept, values):
                 raise ValueError(f"levels holds values that an image of {image.dtype} cannot have")
         farthest = max(-values[0], values[-1])
-        if farthest > _FARTHEST * max(grey_unit(image), float(np.abs(image).max())):
+        if farthest > _FARTHEST * max(grey_scale(image).unit, float(np.abs(image).max())):
             raise ValueError(f"levels holds values up to {farthest:g}, much more than the image: scale them")
         return values
     number = count(levels, "levels", 1)
@@ -120,16 +121,19 @@ def intensity_levels(image: np.ndarray, levels: Any) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class DataCost:
-    """A cost of differing from what was seen, at most `tau`; `nats` is how much of it one nat of log probability is."""
+    """A cost of differing from what was seen, of at most `tau`, one number for each of 256 steps of grey that was seen;
+    `nats` is how much of it one nat of log probability is."""
 
     kind: str
-    tau: float
+    tau: np.ndarray
     nats: float
 
-    def __call__(self, difference: np.ndarray) -> np.ndarray:
+    def __call__(self, difference: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """Of all levels, by their distance along the last axis from what was `seen`."""
+        most = self.tau[seen][..., None]
         if self.kind == "kept":
-            return np.where(difference == difference.min(axis=-1, keepdims=True), 0.0, self.tau)
-        return np.minimum(difference * difference if self.kind == "squared" else difference, self.tau)
+            return np.where(difference == difference.min(axis=-1, keepdims=True), 0.0, most)
+        return np.minimum(difference * difference if self.kind == "squared" else difference, most)
 
 
 def _data_cost(costs: Costs, grey: np.ndarray, hole: np.ndarray | None) -> DataCost:
@@ -138,8 +142,9 @@ def _data_cost(costs: Costs, grey: np.ndarray, hole: np.ndarray | None) -> DataC
     if costs.sigma is not None:
         sigma = costs.sigma
     nats = 2 * sigma**2 if costs.data == "squared" else sigma / np.sqrt(2)
-    tau = costs.tau if costs.tau is not None else max(1.0, round(nats * outlier_cost(sigma, impulses)))
-    return DataCost(costs.data, tau, nats)
+    if costs.tau is not None:
+        return DataCost(costs.data, np.full(STEPS, float(costs.tau)), nats)
+    return DataCost(costs.data, np.maximum(1.0, np.round(nats * outlier_costs(sigma, impulses))), nats)
 
 
 def _smoothness(costs: Costs, nats: float, grey: np.ndarray) -> Any:
@@ -158,14 +163,17 @@ def _first(given: float | None, default: float) -> float:
     return short(default) if given is None else given
 
 
-def _unary(image: np.ndarray, values: np.ndarray, unit: float, cost: DataCost) -> np.ndarray:
+def _unary(image: np.ndarray, values: np.ndarray, scale: Scale, cost: DataCost) -> np.ndarray:
     """The cost of every level at every pixel: of whole numbers where all are."""
+    levels = scale.grey(values)
     if image.dtype.kind in "bu" and image.dtype.itemsize == 1:  # few values: look them up
-        table = cost(np.abs(np.arange(256)[:, None] - values) / unit)
+        seen = scale.grey(np.arange(256))
+        table = cost(np.abs(seen[:, None] - levels), nearest_step(seen))
         whole = np.array_equal(table, np.round(table)) and table.max() < 2**16
         dtype = np.uint16 if whole else np.float32  # no uint8: what is compiled for one image serves the others
         return table.astype(dtype)[image.astype(np.uint8)]
     unary = np.empty((*image.shape, len(values)), np.float32)
     for row, costs in zip(image, unary, strict=True):
-        costs[:] = cost(np.abs(row[..., None] - values) / unit)
+        seen = scale.grey(row)
+        costs[:] = cost(np.abs(seen[..., None] - levels), nearest_step(seen))
     return unary

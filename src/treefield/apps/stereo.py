@@ -9,7 +9,7 @@ import numpy as np
 
 from treefield.apps import occlusions
 from treefield.apps.matching import COSTS, contrast_weights, matching_costs
-from treefield.apps.pictures import checked_image, checked_mask, grey_unit
+from treefield.apps.pictures import Scale, checked_image, checked_mask, grey_scale
 from treefield.apps.problem import Problem, short
 from treefield.models.grid import GridMRF
 from treefield.models.pairwise import Potts, TruncatedLinear, TruncatedQuadratic
@@ -211,10 +211,9 @@ def _checked_pair(left: Any, right: Any, channel_axis: int | None) -> list[np.nd
     pair = [checked_image(image, name, channel_axis) for image, name in ((left, "left"), (right, "right"))]
     if pair[0].shape != pair[1].shape:
         raise ValueError(f"left has shape {np.shape(left)}, but right has {np.shape(right)}: they must be alike")
-    unit = max(grey_unit(image) for image in pair)
-    low = 0.0 if pair[0].dtype == pair[1].dtype == np.uint8 else min(float(image.min()) for image in pair)
-    pair = [np.subtract(np.moveaxis(image, 0, -1), low, dtype=np.float64) / unit for image in pair]
-    return [np.ascontiguousarray(image, np.float32) for image in pair]
+    scales = [grey_scale(image) for image in pair]
+    scale = Scale(min(s.black for s in scales), max(s.unit for s in scales))
+    return [np.ascontiguousarray(scale.grey(np.moveaxis(image, 0, -1)), np.float32) for image in pair]
 
 
 def _pairwise(smoothness: str, weight: float, cutoff: float) -> Any:
