@@ -81,7 +81,7 @@ def by_command(left, right, number):
 
 def command(*arguments, **environment):
     """Run `treefield` as a process of its own."""
-    run = [sys.executable, "-c", "from treefield.cli import main; main()", *map(str, arguments)]
+    run = [sys.executable, "-c", "from treefield.cli import command; command()", *map(str, arguments)]
     return subprocess.run(run, check=True, capture_output=True, text=True, env=os.environ | environment)
 
 

@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import sys
 
-ENTRY = "from treefield.cli import main; main()"
+ENTRY = "from treefield.cli import command; command()"
 SOURCE = pathlib.Path(__file__).parents[1] / "src"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -9,6 +10,21 @@ import sys
 INTERRUPTED_EXIT = 130  # as shells have it for Ctrl-C
 
 _BAD_INPUT = (OSError, ValueError, TypeError, ImportError, MemoryError, OverflowError)
+
+
+def command() -> None:
+    """Run the command, and leave at once: to tear down all that was imported would take a quarter of a short run."""
+    try:
+        main()
+    except SystemExit as end:
+        code = int(end.code or 0)
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:  # nobody reads it any more
+        code = code or 1
+    os._exit(code)
 
 
 def main() -> None:
