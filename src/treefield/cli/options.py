@@ -16,6 +16,8 @@ from treefield.io.files import checked_output, shown
 from treefield.io.models import check_model_path
 from treefield.solvers.minimize import METHODS
 
+_NO_SETTINGS = ("out", "report", "save_model", "force", "quiet", "json")
+
 
 @dataclasses.dataclass(frozen=True)
 class Shared:
@@ -37,6 +39,7 @@ class Shared:
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False
+    settings: dict[str, str] = dataclasses.field(default_factory=dict)  # all of the command's that bear on its answer
 
     def check_outputs(self, *outputs: pathlib.Path) -> None:
         """Refuse, before any work, what could not be written after it."""
@@ -66,15 +69,17 @@ def shares_options(function: Callable[..., None], without: tuple[str, ...] = ())
             field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
         )
         for field in dataclasses.fields(Shared)
-        if field.name not in without
+        if field.name not in ("settings", *without)
     ]
     signature = inspect.signature(function, eval_str=True)
     own = [parameter for name, parameter in signature.parameters.items() if name != "shared"]
 
     @functools.wraps(function)
     def command(**given: Any) -> None:
+        told = {name: value for name, value in given.items() if value is not None and name not in _NO_SETTINGS}
+        settings = {name.replace("_", " "): str(value) for name, value in told.items()}
         options = {parameter.name: given.pop(parameter.name) for parameter in shared}
-        function(**given, shared=Shared(**options))
+        function(**given, shared=Shared(**options, settings=settings))
 
     own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
     command.__signature__ = signature.replace(parameters=own + shared)  # type: ignore[attr-defined]

@@ -30,7 +30,7 @@ class Task:
     """One search that a command makes.
 
     `solve` takes the keywords of `minimize` and returns the answer and the result; `picture` shows a labelling and
-    `shows` an answer as pixels; `settings` are facts about the model for the report.
+    `shows` an answer as pixels.
     """
 
     title: str
@@ -38,7 +38,6 @@ class Task:
     picture: Callable[[np.ndarray], np.ndarray]
     shows: Callable[[np.ndarray], np.ndarray]
     before: Picture | None = None
-    settings: dict[str, str] = dataclasses.field(default_factory=dict)
     memory_limit: int | None = None
 
 
@@ -53,6 +52,7 @@ def run(task: Task, shared: Shared, out: pathlib.Path, write: Callable[[np.ndarr
     facts = summary(res)
     if shared.report is not None:
         page = section(task, answer, res, watch)
+        page.facts |= shared.settings
         write_page(shared.report, f"treefield {task.title}", [page], force=shared.force)
     if shared.json:
         print(json.dumps({"output": str(out), "title": task.title, **as_json(res)}))
@@ -99,7 +99,7 @@ def section(task: Task, answer: np.ndarray, res: MAPResult, watch: Watch) -> Sec
         after=Picture("result", task.shows(answer)),
         runs={res.method: res.trace},
         moments=moments,
-        facts=summary(res) | {"model": repr(res.mrf)} | task.settings,
+        facts=summary(res) | {"model": repr(res.mrf)},
     )
 
 

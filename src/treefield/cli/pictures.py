@@ -34,6 +34,7 @@ def grey_or_colour(image: np.ndarray, axis: int | None) -> np.ndarray:
     if image.dtype == np.bool_:
         return image.astype(np.uint8) * 255
     if image.dtype != np.uint8:
+        image = np.nan_to_num(image, posinf=0.0, neginf=0.0)  # holes may hold anything
         low, high = float(image.min()), float(image.max())
         if image.dtype.kind == "f" and low >= 0 and high <= 1:
             low, high = 0.0, 1.0

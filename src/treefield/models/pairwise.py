@@ -96,7 +96,10 @@ class _Truncated(Pairwise):
                 )
 
     def __repr__(self) -> str:
-        values = "" if self.values is None else f", values={self.values.tolist()}"
+        values = ""
+        if self.values is not None:
+            few = len(self.values) <= 8
+            values = f", values={self.values.tolist() if few else f'<{len(self.values)} positions>'}"
         return f"{type(self).__name__}({self.weight:g}, {self.cutoff:g}{values})"
 
     def _positions(self, labels: int) -> np.ndarray:
