@@ -115,3 +115,12 @@ def test_what_is_there_is_replaced_by_force_alone(command, files):
     after = listing(files / "d")
     assert sorted(map(str, after)) == sorted([*ALWAYS, "icm.png", "notes.txt"])
     assert (files / "d" / "energies.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_method_that_the_problem_does_not_allow_is_left_out(command, files):
+    done = command("compare", "denoise", "grey.png", "--out", "d", "--methods", "tree_bp,icm", *FEW, "--quiet")
+    assert done.code == 0 and done.err.startswith("treefield: tree_bp is left out: ") and done.err.count("\n") == 1
+    assert written(files / "d") == sorted([*ALWAYS, "icm.png"])
+    before = listing(files)
+    done = command("compare", "denoise", "grey.png", "--out", "e", "--methods", "tree_bp", *FEW)
+    assert done.code == 2 and "none of the methods" in done.err and listing(files) == before

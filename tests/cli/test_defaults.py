@@ -1,0 +1,27 @@
+"""What the command does by default is what the Python functions do."""
+
+import inspect
+
+import pytest
+
+import treefield as tf
+from treefield.cli import images, models, stereo
+
+COMMANDS = {
+    "denoise": images.denoise,
+    "inpaint": images.inpaint,
+    "segment": images.segment,
+    "stereo": stereo.stereo,
+    "ising": models.ising,
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options_have_the_defaults_of_the_keywords_of_the_same_name(name):
+    keywords = inspect.signature(getattr(tf, name)).parameters
+    options = inspect.signature(COMMANDS[name]).parameters
+    files = {"image", "mask", "left", "right", "fields", "num_disparities"}
+    shared = (set(keywords) & set(options)) - files
+    assert shared >= {"time_limit", "tol"}
+    for option in shared:
+        assert options[option].default == keywords[option].default, option
