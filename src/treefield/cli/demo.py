@@ -111,7 +111,7 @@ def _photograph() -> Part:
         shows=lambda restored: restored,
         before=Picture("with Gaussian noise (10) and 10 % salt and pepper", noisy),
     )
-    return Part(task, error, Picture("the truth", clean), 8.0)
+    return Part(task, error, Picture("the truth", clean), 5.0)
 
 
 def _psnr(image: np.ndarray, truth: np.ndarray) -> float:
@@ -141,7 +141,7 @@ def _motorcycle() -> Part:
         shows=colours,
         before=Picture("the left image", left),
     )
-    return Part(task, error, Picture("the truth (black: not known)", colours(np.where(known, truth, np.nan))), 8.0)
+    return Part(task, error, Picture("the truth (black: not known)", colours(np.where(known, truth, np.nan))), 5.0)
 
 
 def _ising() -> Part:
@@ -159,4 +159,4 @@ def _ising() -> Part:
         shows=lambda spins: pictures.ordered(spins + 1, 3),
         before=Picture("each spin alone", pictures.ordered((fields < 0).astype(np.int32), 2)),
     )
-    return Part(task, lambda spins: "not known: no method proves it", None, 4.0)
+    return Part(task, lambda spins: "not known: no method proves it", None, 2.0)
