@@ -31,8 +31,8 @@ KIND_DTYPES = {
     "linear": ("float32",),
     "linear-signed": ("float64",),
     "quadratic": ("float64",),
-    "quadratic-signed": ("uint16", "float64"),
-    "table": ("float64",),
+    "quadratic-signed": ("float64",),
+    "table": ("uint16",),
     "edge-tables": ("float64",),
     "function": ("float64",),
 }
@@ -148,6 +148,10 @@ def _values(rng, kind, labels, integer):
     return values if which == "sorted" else rng.permutation(values)
 
 
+def _short(numbers):
+    return np.round(64 * np.asarray(numbers, np.float64)) / 64
+
+
 # --- pairwise kinds: (rng, kind, shape, labels, integer, free) -> (pairwise, weights, tables) -----------------------
 # `free` is the label that is never forbidden, None where nothing is.
 
@@ -157,6 +161,9 @@ def _potts(rng, kind, shape, labels, integer, free):
 
     low = -1 if kind.endswith("-signed") else 0
     weight, weights = _numbers(rng, 6 * low, 6, integer), _weights(rng, shape, integer, 3 * low)
+    if kind == "potts":  # float32 holds these, which saves kernels: the other kinds have those that it does not
+        weight = _short(weight)
+        weights = None if weights is None else tuple(_short(each) for each in weights)
     return tf.Potts(weight), weights, naive.explicit_tables(shape, weight * naive.potts(labels), weights)
 
 

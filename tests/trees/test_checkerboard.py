@@ -79,7 +79,7 @@ def test_temperature_zero_is_icm_on_the_checkerboard(kind):
 @pytest.mark.parametrize("labels", [2, 3])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sweep_goes_to_each_labelling_as_often_as_it_should(kind, labels, forbidden):
-    dtype = next(dtype for dtype in KIND_DTYPES[kind] if not forbidden or dtype.startswith("float"))
+    dtype = KIND_DTYPES[kind][0]
     case = random_case(labels, kind, (2, 2), labels, dtype, integer=False, forbidden=forbidden)
     mrf = case.mrf()
     board, x, rng = Checkerboard(mrf), random_x(mrf, 0), np.random.default_rng(1)
