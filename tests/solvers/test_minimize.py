@@ -320,3 +320,13 @@ def test_options_go_to_the_method(mrf):
     bound = tf.minimize(mrf, method="trw", arithmetic="float32", maxiter=3).lower_bound
     assert bound == tf.trw(mrf, arithmetic="float32", maxiter=3).lower_bound
     assert "within tol = 0.3" in tf.minimize(mrf, method="trw", tol=0.3).message
+
+
+def test_without_limits_it_ends_although_the_bound_creeps():
+    unary = np.random.default_rng(0).random((40, 40, 8))
+
+    def no_end(intermediate_result):
+        assert intermediate_result.nit < 1500
+
+    res = tf.minimize(tf.GridMRF(unary, tf.Potts(0.3)), rng=0, callback=no_end)
+    assert res.status == 0 and res.message.startswith("neither energy nor bound") and res.gap > 1e-4

@@ -31,7 +31,8 @@ _DUAL, _SWEEP, _JUMP = 0.8, 0.6, 10.0  # nanoseconds per site: of an iteration a
 _WINDOW = 5  # rounds in which the bound must have come so much closer,
 _CLOSER = 0.005  # as a share of the gap, or the dual is refined, or rests
 _LONGEST_REST = 64  # rounds
-_PATIENCE = 100  # rounds without any gain, where nothing else limits them
+_PATIENCE = 100  # rounds without any gain, where nothing else limits them:
+_PROGRESS = 0.01  # no new best, and a gap that has closed by less than this share of itself
 
 
 def guided(
@@ -60,6 +61,7 @@ class _Guided:
         self._jump, self._accept = MixedJump(), PerComponent()
         self._sweeps = 0
         self.idle = 0  # rounds since the energy or the bound has gained
+        self._gap = math.inf  # when the bound last did
         self._dual = None if dual is None else _DualSide(dual, self._mrf)
         self._jumps = _jumps_in_round(self._mrf.labels)
         self._suggested = run.x if dual is None else run.x.copy()  # all that the dual has led to, merged
@@ -67,7 +69,6 @@ class _Guided:
     def round(self, pool: ThreadPoolExecutor | None) -> None:
         """One round of both sides."""
         run, dual = self._run, self._dual
-        bound = run.bound
         if dual is not None and not dual.awake(run.nit):
             dual = None
         burst = None
@@ -89,7 +90,15 @@ class _Guided:
             run.bound = dual.burst(run.late) if burst is None else burst.result()
             dual.learn(run.energy + change, run.nit, -suggested, -jumped)
         run.record(change)
-        self.idle = 0 if run.gained or run.bound > bound else self.idle + 1
+        self.idle = 0 if run.gained or self._closed() else self.idle + 1
+
+    def _closed(self) -> bool:
+        """Whether the gap is much smaller than when this was last so: a bound may creep for ever."""
+        gap = self._run.best - self._run.bound
+        closed = gap <= (1 - _PROGRESS) * self._gap and gap < self._gap
+        if closed:
+            self._gap = gap
+        return closed
 
     def _descend(self, x: np.ndarray) -> float:
         self._sweeps += 1
