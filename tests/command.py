@@ -61,7 +61,7 @@ def listing(folder):
     return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def refused(done, *words):
+def check_refused(done, *words):
     """Check that the command has ended as bad input should: one line, which holds the words, and exit code 2."""
     assert done.code == 2 and done.out == ""
     assert done.err.startswith("treefield: ") and done.err.endswith("\n") and done.err.count("\n") == 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from command import listing, refused
+from command import check_refused, listing
 from treefield.io import read_image, write_image
 
 STEREO = ("stereo", "left.png", "right.png")
@@ -108,7 +108,7 @@ def test_bad_input_is_refused_in_one_line(command, folder, no_search, case):
     np.save(folder / "mask0.npy", np.zeros((12, 16), np.int32))
     before = listing(folder)
     (arguments, *words) = BAD[case]
-    refused(command(*arguments), *words)
+    check_refused(command(*arguments), *words)
     assert listing(folder) == before
 
 
@@ -137,13 +137,13 @@ CANNOT_HOLD = {
 def test_what_the_format_cannot_hold_is_refused_before_the_search(command, folder, no_search, case):
     before = listing(folder)
     (arguments, *words) = CANNOT_HOLD[case]
-    refused(command(*arguments), *words)
+    check_refused(command(*arguments), *words)
     assert listing(folder) == before
 
 
 def test_a_tree_solver_does_not_take_a_grid(command, files):
     before = listing(files)
-    refused(command("denoise", "grey.png", "o.png", "--levels", 8, "--method", "tree_bp"), "cycles")
+    check_refused(command("denoise", "grey.png", "o.png", "--levels", 8, "--method", "tree_bp"), "cycles")
     assert listing(files) == before
 
 
@@ -152,7 +152,7 @@ def test_an_image_that_unpacks_to_more_than_memory_is_refused(command, files, no
     monkeypatch.setattr("treefield.io.files.available_memory", lambda: 100)
     before = listing(files)
     commands = {"grey.png": "denoise", "left.png": "segment", "model.npz": "solve"}
-    refused(command(commands[name], name, "o.npy"), f"{name} unpacks to", "only 100 bytes of memory are free")
+    check_refused(command(commands[name], name, "o.npy"), f"{name} unpacks to", "only 100 bytes of memory are free")
     assert listing(files) == before
 
 
@@ -172,7 +172,7 @@ MODELS = [
 def test_a_model_of_more_than_memory_is_refused(command, files, no_search, monkeypatch, arguments):
     monkeypatch.setattr("treefield.cli.memory.available_memory", lambda: 3000)
     before = listing(files)
-    refused(command(*arguments), "labels need", "only 3 kB of memory are free")
+    check_refused(command(*arguments), "labels need", "only 3 kB of memory are free")
     assert listing(files) == before
 
 
@@ -180,7 +180,7 @@ def test_a_decompression_bomb_is_refused(command, files, no_search, monkeypatch)
     Image.fromarray(np.zeros((4000, 5000), np.uint8)).save(files / "bomb.png")
     assert (files / "bomb.png").stat().st_size < 100_000
     monkeypatch.setattr("treefield.io.files.available_memory", lambda: 10_000_000)
-    refused(command("denoise", "bomb.png", "o.png"), "bomb.png unpacks to", "only 10 MB")
+    check_refused(command("denoise", "bomb.png", "o.png"), "bomb.png unpacks to", "only 10 MB")
 
 
 def fill_disk(monkeypatch, after):
@@ -202,7 +202,7 @@ FULL = ("denoise", "grey.png", "o.png", "--levels", 8, "--save-model", "m.npz", 
 def test_a_full_disk_leaves_no_part_of_a_file(command, files, monkeypatch, name):
     fill_disk(monkeypatch, after=["o.png", "m.npz", "r.html"].index(name))
     before = listing(files)
-    refused(command(*FULL), f"could not write {name}: No space left on device")
+    check_refused(command(*FULL), f"could not write {name}: No space left on device")
     order = ["o.png", "m.npz", "r.html"]  # what is whole already is not thrown away
     assert set(listing(files)) == set(before) | set(map(pathlib.Path, order[: order.index(name)]))
 
@@ -210,20 +210,20 @@ def test_a_full_disk_leaves_no_part_of_a_file(command, files, monkeypatch, name)
 def test_force_keeps_what_was_there_if_the_disk_is_full(command, files, monkeypatch):
     fill_disk(monkeypatch, after=0)
     before = listing(files)
-    refused(command("denoise", "grey.png", "grey.png", "--levels", 8, "--force"), "No space left")
+    check_refused(command("denoise", "grey.png", "grey.png", "--levels", 8, "--force"), "No space left")
     assert listing(files) == before
 
 
 def test_a_folder_that_may_not_be_written_to_is_refused_before_the_search(command, files, no_search, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # root may write everywhere
-    refused(command("denoise", "grey.png", "o.png", "--levels", 8), "cannot write o.png", "permission")
+    check_refused(command("denoise", "grey.png", "o.png", "--levels", 8), "cannot write o.png", "permission")
 
 
 def test_odd_names_are_told_on_one_line(command, files, no_search):
-    refused(command("denoise", "a\nb\x1b[31m.png", "o.png"), r"a\nb\x1b[31m.png")
+    check_refused(command("denoise", "a\nb\x1b[31m.png", "o.png"), r"a\nb\x1b[31m.png")
     (files / "a\nb.png").write_bytes((files / "grey.png").read_bytes())
-    refused(command("stereo", "a\nb.png", "wide\n.png", "o.npy", "--num-disparities", 2), r"wide\n.png")
-    refused(command("inpaint", "left.png", "a\nb.png", "o.npy"), r"a\nb.png")
+    check_refused(command("stereo", "a\nb.png", "wide\n.png", "o.npy", "--num-disparities", 2), r"wide\n.png")
+    check_refused(command("inpaint", "left.png", "a\nb.png", "o.npy"), r"a\nb.png")
 
 
 def test_a_bug_is_not_taken_for_bad_input(command, files, monkeypatch):

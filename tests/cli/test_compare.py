@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 
-from command import listing, refused
+from command import check_refused, listing
 from treefield.io import read_image
 
 FEW = ("--levels", 8, "--seed", 0)
@@ -99,7 +99,7 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_refused_and_no_folder_is_made(command, files, case):
     before, (arguments, *words) = listing(files), BAD[case]
-    refused(command("compare", *arguments), *words)
+    check_refused(command("compare", *arguments), *words)
     assert listing(files) == before and not (files / "d").exists()
 
 
@@ -109,7 +109,7 @@ def test_what_is_there_is_replaced_by_force_alone(command, files):
     (files / "d" / "energies.png").write_bytes(b"precious")
     (files / "d" / "notes.txt").write_text("mine")
     before = listing(files)
-    refused(command(*given), "energies.png exists", "--force")
+    check_refused(command(*given), "energies.png exists", "--force")
     assert listing(files) == before
     assert command(*given, "--force").code == 0
     after = listing(files / "d")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from browser import messages, offline_chromium, open_page
-from command import listing, refused
+from command import check_refused, listing
 from treefield.io import read_image
 
 FILES = [f"{name}-{which}.png" for name in ("ising", "motorcycle", "photograph") for which in ("after", "before")]
@@ -76,7 +76,7 @@ def test_what_is_there_is_replaced_by_force_alone(command, tmp_path, small):
     (tmp_path / "shown").mkdir()
     (tmp_path / "shown" / "ising-after.png").write_bytes(b"precious")
     before = listing(tmp_path)
-    refused(command("demo", "--out", "shown"), "ising-after.png exists", "--force")
+    check_refused(command("demo", "--out", "shown"), "ising-after.png exists", "--force")
     assert listing(tmp_path) == before
     assert command("demo", "--out", "shown", "--force", "--quiet").code == 0
     assert (tmp_path / "shown" / "ising-after.png").read_bytes() != b"precious"
@@ -85,14 +85,14 @@ def test_what_is_there_is_replaced_by_force_alone(command, tmp_path, small):
 def test_a_folder_that_cannot_be_made_is_refused(command, tmp_path, small):
     (tmp_path / "file").write_text("")
     before = listing(tmp_path)
-    refused(command("demo", "--out", "no/shown"), "there is no folder no")
-    refused(command("demo", "--out", "file"), "file")
+    check_refused(command("demo", "--out", "no/shown"), "there is no folder no")
+    check_refused(command("demo", "--out", "file"), "file")
     assert listing(tmp_path) == before
 
 
 def test_without_scikit_image_it_says_what_to_install(command, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "skimage", None)
-    refused(command("demo", "--out", "shown"), 'pip install "treefield[demo]"')
+    check_refused(command("demo", "--out", "shown"), 'pip install "treefield[demo]"')
     assert not (tmp_path / "shown").exists()
 
 
