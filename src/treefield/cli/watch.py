@@ -22,25 +22,28 @@ class Watch:
     def __init__(self, title: str, time_limit: float | None, *, show: bool, keep: bool) -> None:
         console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.fields[figures]}"))
-        self._bar = Progress(*columns, TimeElapsedColumn(), console=console, disable=not (show and console.is_terminal))
+        self._shown = show and console.is_terminal
+        self._bar = Progress(*columns, TimeElapsedColumn(), console=console)
         self._task = self._bar.add_task(title, total=time_limit, figures="starting")
         self._keep, self._limit = keep, time_limit
         self._drawn, self._due, self._pace = 0.0, 0.0, 0.0
         self.moments: list[tuple[float, float, np.ndarray]] = []  # seconds, energy, labelling
 
     def __enter__(self) -> Watch:
-        self._bar.start()
+        if self._shown:
+            self._bar.start()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._bar.stop()
+        if self._shown:
+            self._bar.stop()
 
     def __call__(self, intermediate_result: MAPResult) -> None:
         res = intermediate_result
         seconds = float(res.trace["seconds"][-1])
         if self._keep and seconds >= self._due:
             self._remember(seconds, res)
-        if time.monotonic() >= self._drawn + _REDRAW:
+        if self._shown and time.monotonic() >= self._drawn + _REDRAW:
             self._drawn = time.monotonic()
             done = seconds if self._limit else None
             self._bar.update(self._task, completed=done, figures=figures(res))
