@@ -6,6 +6,7 @@ import pathlib
 import numpy as np
 
 import treefield as tf
+from treefield.apps.matching import beyond, half_sample_span
 
 
 def data_folder():
@@ -91,7 +92,8 @@ def birchfield_tomasi(name, labels, power, limit):
     """The Middlebury data cost of a stereo pair: Birchfield and Tomasi's difference, raised to a power and summed over
     the channels, at most `limit`.
 
-    Label d matches column j of the left image with j - d of the right one; outside the image it costs `limit`.
+    Half-way values are rounded down, as the benchmark does: the arrays are of integers. Label d matches column j of the
+    left image with j - d of the right one; outside the image it costs `limit`.
     """
     left, right = (picture(f"{name}/{name}-im{side}.png").astype(np.int32) for side in "LR")
     spans = half_sample_span(left), half_sample_span(right)
@@ -105,22 +107,6 @@ def birchfield_tomasi(name, labels, power, limit):
         )
         costs[:, d:, d] = np.minimum(np.sum(difference**power, axis=-1), limit)
     return costs
-
-
-def half_sample_span(image):
-    """The least and the greatest of each value and of those half-way to its left and right neighbours, rounded down as
-    the benchmark does; at the border there is but one neighbour."""
-    halves = (image[:, 1:] + image[:, :-1]) // 2
-    low, high = image.copy(), image.copy()
-    for part in (np.s_[:, 1:], np.s_[:, :-1]):
-        low[part] = np.minimum(low[part], halves)
-        high[part] = np.maximum(high[part], halves)
-    return low, high
-
-
-def beyond(value, low, high):
-    """How far values lie outside a span, 0 within."""
-    return np.maximum(0, np.maximum(value - high, low - value))
 
 
 def ising_terms(mrf):

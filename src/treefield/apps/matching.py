@@ -32,8 +32,8 @@ def matching_costs(left: np.ndarray, right: np.ndarray, cost: str, disparities: 
 
         def difference(a: tuple, b: tuple) -> np.ndarray:
             """Birchfield and Tomasi's: how far a value lies outside what the other image has around its match."""
-            forth = _beyond(left[a], *(end[b] for end in spans[1]))
-            back = _beyond(right[b], *(end[a] for end in spans[0]))
+            forth = beyond(left[a], *(end[b] for end in spans[1]))
+            back = beyond(right[b], *(end[a] for end in spans[0]))
             return np.minimum(forth, back).sum(axis=-1)
 
     elif cost == "absolute":
@@ -99,7 +99,7 @@ def half_sample_span(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-def _beyond(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def beyond(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """How far values lie outside a span, 0 within."""
     return np.maximum(0, np.maximum(value - high, low - value))
 

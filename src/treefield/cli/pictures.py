@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from treefield.apps.pictures import grey_scale
+
 
 def split_alpha(image: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, int | None]:
     """An image without its alpha channel, that channel, and the axis of the colours, None if it is grey.
@@ -29,17 +31,16 @@ def join_alpha(image: np.ndarray, alpha: np.ndarray | None, axis: int | None) ->
 
 def grey_or_colour(image: np.ndarray, axis: int | None) -> np.ndarray:
     """Any image as uint8 pixels; of a volume its middle slice."""
-    if image.ndim - (axis is not None) == 3:
-        image = image[len(image) // 2]
-    if image.dtype == np.bool_:
-        return image.astype(np.uint8) * 255
+    image = _middle(image, 2 if axis is None else 3)
     if image.dtype != np.uint8:
         image = np.nan_to_num(image, posinf=0.0, neginf=0.0)  # holes may hold anything
-        low, high = float(image.min()), float(image.max())
-        if image.dtype.kind == "f" and low >= 0 and high <= 1:
-            low, high = 0.0, 1.0
-        image = np.round((image.astype(np.float64) - low) * (255 / ((high - low) or 1.0))).astype(np.uint8)
+        image = np.round(grey_scale(image).grey(image)).astype(np.uint8)
     return image if axis is None or image.shape[-1] == 3 else image[..., 0]
+
+
+def _middle(array: np.ndarray, dimensions: int) -> np.ndarray:
+    """The middle slice of what has more dimensions than a picture."""
+    return array[len(array) // 2] if array.ndim > dimensions else array
 
 
 def depths(disparity: np.ndarray, first: float, number: int) -> np.ndarray:
@@ -56,22 +57,17 @@ def regions(labels: np.ndarray) -> np.ndarray:
     """Labels as distinct colours; of a volume the middle slice."""
     from treefield.io.pictures import label_colours
 
-    if labels.ndim == 3:
-        labels = labels[len(labels) // 2]
-    return label_colours()[labels % 256]
+    return label_colours()[_middle(labels, 2) % 256]
 
 
 def ordered(labels: np.ndarray, number: int) -> np.ndarray:
     """Labels as shades of grey; of a volume the middle slice."""
-    if labels.ndim == 3:
-        labels = labels[len(labels) // 2]
-    return (labels * (255 / max(1, number - 1))).astype(np.uint8)
+    return (_middle(labels, 2) * (255 / max(1, number - 1))).astype(np.uint8)
 
 
 def masked(image: np.ndarray, axis: int | None, hole: np.ndarray) -> np.ndarray:
     """An image as pixels whose hole is red."""
     pixels: Any = grey_or_colour(image, axis)
-    hole = hole[len(hole) // 2] if hole.ndim == 3 else hole
     pixels = np.stack([pixels] * 3, axis=-1) if pixels.ndim == 2 else pixels.copy()
-    pixels[hole] = (220, 40, 40)
+    pixels[_middle(hole, 2)] = (220, 40, 40)
     return pixels
