@@ -10,6 +10,7 @@ import problems
 import treefield as tf
 from measure import milliseconds, table
 from search import best_search, energy_at, missing, seconds_to
+from treefield.paper.problems import ising_field
 
 OUTPUT = pathlib.Path(__file__).resolve().parents[1] / "bench-output"
 GOALS = {
@@ -35,7 +36,7 @@ def strips():
     """One iteration of trw, forward and back, with bound and decoding, one thread."""
     models = {"random costs": np.random.default_rng(0).integers(0, 256, (288, 384, 16)).astype(np.float32)}
     if problems.data_folder() is not None:
-        models["Tsukuba"] = problems.stereo_costs("tsukuba", 16)
+        models["Tsukuba"] = problems.tsukuba().unary
     rows = []
     for name, unary in models.items():
         target = np.empty_like(unary)
@@ -136,7 +137,7 @@ def expansion():
 
 def frustrated():
     """An Ising field on which the bound does not close: `minimize` beside its parts."""
-    mrf = problems.ising()
+    mrf = ising_field()
     limit = 8.0
     warm(mrf)
     best_search(mrf, maxiter=10, rng=0)
@@ -161,7 +162,7 @@ def beliefs():
     """Loopy belief propagation on the paper's Ising fields, as in its figure 4."""
     rows, curves = [], {}
     for strength in (0.5, 1.0):
-        mrf = problems.ising(strength=strength)
+        mrf = ising_field(strength=strength)
         limit = 5.0
         strong = {"schedule": "sequential", "damping": 0.5, "decoding": "sequential"}
         for options in ({}, strong):

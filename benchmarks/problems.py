@@ -7,6 +7,7 @@ import numpy as np
 
 import treefield as tf
 from treefield.apps.matching import beyond, half_sample_span
+from treefield.paper.problems import denoising_field, stereo_field
 
 
 def data_folder():
@@ -24,46 +25,24 @@ def picture(name):
     return np.asarray(Image.open(data_folder() / name))
 
 
-def stereo_costs(name, labels):
-    """The paper's data cost: |I_l - I_r| on rounded luminance, the column clamped at the left border."""
-    left, right = (luminance(picture(f"{name}/{name}-im{side}.png")) for side in "LR")
-    column = np.arange(left.shape[1])
-    shifted = [right[:, np.maximum(column - d, 0)] for d in range(labels)]
-    return np.abs(left[:, :, None] - np.stack(shifted, axis=-1)).astype(np.float32)
-
-
-def luminance(colour):
-    """Grey values, rounded."""
-    return np.round(colour[..., :3] @ np.array([0.299, 0.587, 0.114]))
-
-
 def tsukuba():
     """The paper's energy on Tsukuba: 288 x 384 sites, 16 labels, Potts 20."""
-    return tf.GridMRF(stereo_costs("tsukuba", 16), tf.Potts(20.0))
+    return stereo_field(*pair("tsukuba"), 16)
 
 
 def venus():
     """The paper's energy on Venus: 383 x 434 sites, 20 labels, Potts 20."""
-    return tf.GridMRF(stereo_costs("venus", 20), tf.Potts(20.0))
+    return stereo_field(*pair("venus"), 20)
 
 
-def ising(size=500, strength=1.0, seed=0, dtype=np.float32):
-    """The paper's Ising field: fields U(-1, 1), couplings U(-strength, strength)."""
-    rng = np.random.default_rng(seed)
-    fields = rng.uniform(-1, 1, (size, size))
-    couplings = [
-        rng.uniform(-strength, strength, shape).astype(dtype) for shape in ((size - 1, size), (size, size - 1))
-    ]
-    return tf.GridMRF(
-        np.stack([-fields, fields], axis=-1).astype(dtype), tf.Table([[1, -1], [-1, 1]]), weights=couplings
-    )
+def pair(name):
+    """The left and the right image."""
+    return [picture(f"{name}/{name}-im{side}.png") for side in "LR"]
 
 
 def penguin():
     """The paper's energy on Penguin: 179 x 122 sites, 256 labels, data truncated at 100, Potts 25, no mask."""
-    grey = picture("penguin/penguin-input.png").astype(np.float32)
-    levels = np.arange(256, dtype=np.float32)
-    return tf.GridMRF(np.minimum(np.abs(grey[..., None] - levels), 100), tf.Potts(25.0))
+    return denoising_field(picture("penguin/penguin-input.png"))
 
 
 def middlebury_tsukuba():
@@ -95,7 +74,7 @@ def birchfield_tomasi(name, labels, power, limit):
     Half-way values are rounded down, as the benchmark does: the arrays are of integers. Label d matches column j of the
     left image with j - d of the right one; outside the image it costs `limit`.
     """
-    left, right = (picture(f"{name}/{name}-im{side}.png").astype(np.int32) for side in "LR")
+    left, right = (image.astype(np.int32) for image in pair(name))
     spans = half_sample_span(left), half_sample_span(right)
     width = left.shape[1]
     costs = np.full((*left.shape[:2], labels), limit, np.uint16)
@@ -110,7 +89,7 @@ def birchfield_tomasi(name, labels, power, limit):
 
 
 def ising_terms(mrf):
-    """The fields (n,), edges (m, 2) and couplings (m,) of an Ising grid of `ising`, as spin-glass solvers take them."""
+    """The fields (n,), edges (m, 2) and couplings (m,) of an Ising grid, as spin-glass solvers take them."""
     number = np.arange(mrf.size).reshape(mrf.shape)
     edges = np.concatenate(
         [

@@ -15,6 +15,7 @@ import search
 import treefield as tf
 from measure import milliseconds, table
 from one_chain import OneChainIsing
+from treefield.paper.problems import ising_field
 
 
 def sweep_times(mrfs, sweeps=10, repeat=9, **options):
@@ -41,7 +42,7 @@ def sweeps():
     """One banded sweep (rows and columns, forward and back, checked in float64), one thread."""
     costs = {"random costs": (255 * np.random.default_rng(0).random((288, 384, 16))).astype(np.float32)}
     if problems.data_folder() is not None:
-        costs["Tsukuba"] = problems.stereo_costs("tsukuba", 16)
+        costs["Tsukuba"] = problems.tsukuba().unary
     kinds = [tf.Potts(20.0), tf.TruncatedLinear(20.0, 2), tf.TruncatedQuadratic(20.0, 7)]
     columns = ["288x384x16 float32", "first ms", "median of 10", "tenth", "np.copyto ms", "sweep / copy", "to Potts"]
     for name, unary in costs.items():
@@ -53,12 +54,12 @@ def sweeps():
 
 def ising():
     """The Ising field against the one-chain-at-a-time loop."""
-    mrf = problems.ising()
+    mrf = ising_field()
     plain = OneChainIsing(mrf)
     x = np.random.default_rng(0).integers(2, size=mrf.shape, dtype=np.int32)
     plain.sweep(x.copy())
     before = milliseconds(lambda: plain.sweep(x))
-    first, typical, last, _ = sweep_times([mrf, problems.ising(dtype=np.float64)])
+    first, typical, last, _ = sweep_times([mrf, ising_field(dtype=np.float64)])
     loop = (before + milliseconds(lambda: plain.sweep(x))) / 2
     rows = [["one chain at a time, float32", f"{loop:.2f}", "", "", "1.0"]]
     for number, name in enumerate(("lanes, float32", "lanes, float64")):
@@ -121,7 +122,7 @@ def tsukuba():
 def icm():
     """T-ICM against ICM from the same random start."""
     rows = []
-    models = {"Ising 500x500": problems.ising()}
+    models = {"Ising 500x500": ising_field()}
     if problems.data_folder() is not None:
         models["Tsukuba"] = problems.tsukuba()
     for name, mrf in models.items():

@@ -8,6 +8,7 @@ import problems
 import treefield as tf
 from measure import milliseconds, table
 from treefield import moves
+from treefield.paper.problems import ising_field
 
 PAPER = {"Tsukuba": 403_129, "Venus": 635_305}
 GOALS = {"Tsukuba": {1.0: 392_700, 4.0: 392_000}, "Venus": {4.0: 631_500}, "Penguin": {4.0: 410_000}}
@@ -100,7 +101,7 @@ def annealing():
     except ImportError:
         print('\nAnnealing: skipped, dwave-samplers is not installed (pip install "treefield[bench]")')
         return
-    mrf = problems.ising()
+    mrf = ising_field()
     linear, edges, couplings = problems.ising_terms(mrf)
     bqm = dimod.BinaryQuadraticModel.from_numpy_vectors(linear, (edges[:, 0], edges[:, 1], couplings), 0.0, "SPIN")
     start = time.perf_counter()
@@ -158,7 +159,7 @@ def best():
 
 def jumps():
     """What each jump and each acceptance brings, 2 s each."""
-    models = {"Ising": (problems.ising(), None)}
+    models = {"Ising": (ising_field(), None)}
     if not missing():
         models["Tsukuba"] = problems.tsukuba(), "scan-line"
     choices = {

@@ -45,7 +45,7 @@ def test_gco_takes_a_weight_per_edge():
 def test_pymaxflow_takes_fractions():
     mrf = tf.GridMRF(UNARY / 7, tf.Potts(0.3))
     optimum = naive.brute_force(UNARY / 7, naive.explicit_tables((3, 4), 0.3 * naive.potts(2)))[0]
-    assert peers.alpha_expansion(mrf)[1] == pytest.approx(optimum)
+    assert peers.pymaxflow_expansion(mrf)[1] == pytest.approx(optimum)
 
 
 @installed
@@ -58,7 +58,7 @@ def test_what_expansion_cannot_take_is_refused(package):
 @needs("PyMaxflow")
 def test_pymaxflow_refuses_weights_that_differ():
     mrf = tf.GridMRF(UNARY, tf.Potts(1), weights=[1, 2])
-    check_refused(lambda: peers.alpha_expansion(mrf), ValueError, "one weight")
+    check_refused(lambda: peers.pymaxflow_expansion(mrf), ValueError, "one weight")
 
 
 @needs("gco-wrapper")

@@ -1,0 +1,157 @@
+"""The pictures of the paper, where they are, and what stands in for them where they are not."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from treefield.io import read_image
+from treefield.io.files import shown
+
+DEFAULT_FOLDER = pathlib.Path("../shared/data")
+_REDUCED = 2  # the motorcycle, along each side: as many sites and labels as the paper's pairs have
+_SMALL = 4  # the cameraman, along each side: about as many sites as Penguin has
+_NOISE = 25.0  # of the cameraman, standard deviation
+
+
+@dataclasses.dataclass(frozen=True)
+class StereoPair:
+    """Two images of one scene; `truth` holds disparities of the left one, nan where they are not known."""
+
+    name: str
+    left: np.ndarray
+    right: np.ndarray
+    truth: np.ndarray
+    labels: int
+
+
+@dataclasses.dataclass(frozen=True)
+class NoisyImage:
+    """A grey image of 256 levels, and the same without noise."""
+
+    name: str
+    noisy: np.ndarray
+    clean: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Sources:
+    """What the experiments work on, and a word on where it is from."""
+
+    pairs: list[StereoPair]
+    image: NoisyImage
+    words: str
+
+
+def data_folder(given: pathlib.Path | None = None) -> pathlib.Path | None:
+    """The folder with the paper's pictures: the one given, else that of the environment variable TREEFIELD_DATA, else
+    ../shared/data; None if none was named and the last is not there."""
+    named = given or (pathlib.Path(os.environ["TREEFIELD_DATA"]) if os.environ.get("TREEFIELD_DATA") else None)
+    folder = DEFAULT_FOLDER if named is None else named
+    if folder.is_dir():
+        return folder
+    if named is not None:
+        where = "--data" if given is not None else "the environment variable TREEFIELD_DATA"
+        raise ValueError(f"{shown(folder)}, from {where}, is no folder; it should hold tsukuba/, venus/ and penguin/")
+    return None
+
+
+def sources(folder: pathlib.Path | None) -> Sources:
+    """The paper's pictures, or scikit-image's in place of those that are missing."""
+    missing, pairs, image = [], [], None
+    for name, read in (("tsukuba", _tsukuba), ("venus", _venus)):
+        if folder is not None and (folder / name).is_dir():
+            pairs.append(read(folder))
+        else:
+            missing.append(name.title())
+    if folder is not None and (folder / "penguin").is_dir():
+        image = penguin(folder)
+    else:
+        missing.append("Penguin")
+    instead = []
+    if not pairs:
+        pairs, instead = [_motorcycle()], ["the motorcycle pair at half its size"]
+    if image is None:
+        image = _camera()
+        instead.append("the cameraman at a quarter of its size with Gaussian noise")
+    return Sources(pairs, image, _words(missing, instead))
+
+
+def _words(missing: list[str], instead: list[str]) -> str:
+    if not missing:
+        return "The pictures are the paper's: Tsukuba, Venus and Penguin of the Middlebury benchmarks."
+    text = f"The paper's {' and '.join(missing)} could not be found (give --data or set TREEFIELD_DATA)"
+    if instead:
+        text += f": scikit-image's {' and '.join(instead)} stand in, so that there are no figures of the paper for them"
+    return text + "."
+
+
+def stereo_pair(folder: pathlib.Path, name: str, labels: int, scale: int) -> StereoPair:
+    """A Middlebury pair: its truth is disparity times `scale`, 0 where it is not known."""
+    left, right, truth = (_read(folder / name / f"{name}-{which}.png") for which in ("imL", "imR", "truedispL"))
+    if left.shape != right.shape or truth.shape[:2] != left.shape[:2]:
+        raise ValueError(
+            f"the images of {shown(folder / name)} differ in shape: {left.shape}, {right.shape} and {truth.shape}"
+        )
+    truth = truth if truth.ndim == 2 else truth[..., 0]
+    disparity = np.where(truth > 0, truth / scale, np.nan)
+    return StereoPair(name.title(), left, right, disparity, labels)
+
+
+def _tsukuba(folder: pathlib.Path) -> StereoPair:
+    return stereo_pair(folder, "tsukuba", 16, 16)
+
+
+def _venus(folder: pathlib.Path) -> StereoPair:
+    return stereo_pair(folder, "venus", 20, 8)
+
+
+def penguin(folder: pathlib.Path) -> NoisyImage:
+    """The noisy Penguin, hole and all: the paper's energy uses no mask."""
+    noisy, clean = (_read(folder / "penguin" / f"penguin-{which}.png") for which in ("input", "clean"))
+    if noisy.ndim != 2 or clean.shape != noisy.shape:
+        raise ValueError(
+            f"the images of {shown(folder / 'penguin')} must be grey and of one size, got {noisy.shape}, {clean.shape}"
+        )
+    return NoisyImage("Penguin", noisy, clean)
+
+
+def _read(path: pathlib.Path) -> np.ndarray:
+    image = read_image(path)
+    if image.dtype != np.uint8:
+        raise ValueError(f"{shown(path)} is {image.dtype}, expected 8-bit grey or colour")
+    return image
+
+
+def _motorcycle() -> StereoPair:
+    left, right, truth = _skimage().stereo_motorcycle()
+    left, right = (_smaller(image[..., :3], _REDUCED) for image in (left, right))
+    truth = truth[: _REDUCED * left.shape[0] : _REDUCED, : _REDUCED * left.shape[1] : _REDUCED] / _REDUCED
+    return StereoPair("Motorcycle", left, right, np.where(np.isfinite(truth) & (truth > 0), truth, np.nan), 32)
+
+
+def _camera() -> NoisyImage:
+    clean = _smaller(_skimage().camera(), _SMALL)
+    noisy = np.random.default_rng(0).normal(clean, _NOISE)
+    return NoisyImage("Cameraman", np.clip(np.round(noisy), 0, 255).astype(np.uint8), clean)
+
+
+def _smaller(image: np.ndarray, factor: int) -> np.ndarray:
+    """The means of blocks."""
+    rows, columns = image.shape[0] // factor, image.shape[1] // factor
+    blocks = image[: rows * factor, : columns * factor].reshape(rows, factor, columns, factor, *image.shape[2:])
+    return np.round(blocks.mean(axis=(1, 3))).astype(np.uint8)
+
+
+def _skimage() -> Any:
+    try:
+        from skimage import data
+    except ImportError as error:
+        raise ImportError(
+            'the paper\'s pictures are not here, and others need scikit-image: pip install "treefield[demo]"'
+        ) from error
+    return data
