@@ -12,6 +12,7 @@ from treefield.cli.demo import demo
 from treefield.cli.images import denoise, inpaint, segment
 from treefield.cli.info import info
 from treefield.cli.models import ising, solve
+from treefield.cli.paper import paper
 from treefield.cli.stereo import stereo
 
 app = typer.Typer(
@@ -19,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (denoise, inpaint, stereo, segment, ising, solve, compare, demo, info):
+for command in (denoise, inpaint, stereo, segment, ising, solve, compare, demo, paper, info):
     app.command()(command)
 
 

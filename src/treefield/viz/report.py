@@ -1,4 +1,4 @@
-"""A run as one HTML page: pictures to compare, energy and bound against time, what it took."""
+"""Runs as one HTML page: pictures to compare, energy and bound against time, figures, tables, what it took."""
 
 from __future__ import annotations
 
@@ -32,6 +32,15 @@ class Picture:
 
 
 @dataclasses.dataclass
+class Drawing:
+    """A figure: `svg` is the file's text; `files` are where it can also be had, relative to the page."""
+
+    caption: str
+    svg: str
+    files: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
 class Section:
     """One problem and what came of it; what is empty is left out of the page.
 
@@ -50,6 +59,12 @@ class Section:
         Energy, bound, gap, settings, ... as text, in this order.
     table : list of dict
         Rows with the same keys, for instance one per method.
+    drawings : list of Drawing
+        Figures, one below the other.
+    files : list of str
+        What else there is, relative to the page.
+    text : list of str
+        Paragraphs, under the title.
     """
 
     title: str
@@ -60,6 +75,9 @@ class Section:
     moments: list[Picture] = dataclasses.field(default_factory=list)
     facts: dict[str, str] = dataclasses.field(default_factory=dict)
     table: list[dict[str, str]] = dataclasses.field(default_factory=list)
+    drawings: list[Drawing] = dataclasses.field(default_factory=list)
+    files: list[str] = dataclasses.field(default_factory=list)
+    text: list[str] = dataclasses.field(default_factory=list)
 
 
 def report(title: str, sections: list[Section], *, command: str = "", version: str) -> str:
@@ -111,6 +129,7 @@ def _prepared(section: Section) -> dict[str, Any]:
     pair = [_image(picture, _LONGEST, _BOX) for picture in (section.before, section.after) if picture is not None]
     return {
         "title": section.title,
+        "text": section.text,
         "compare": pair if len(pair) == 2 else [],
         "single": pair if len(pair) == 1 else [],
         "more": [_image(picture, _LONGEST, _SMALL_BOX) for picture in section.more],
@@ -119,6 +138,11 @@ def _prepared(section: Section) -> dict[str, Any]:
         "facts": section.facts,
         "columns": _columns(section.table),
         "rows": section.table,
+        "drawings": [
+            {"caption": drawing.caption, "uri": _uri("svg+xml", drawing.svg.encode()), "files": drawing.files}
+            for drawing in section.drawings
+        ],
+        "files": section.files,
     }
 
 
@@ -172,7 +196,11 @@ def _png(pixels: np.ndarray, longest: int, labels: bool) -> str:
         image = image.resize(size, Image.Resampling.LANCZOS)
     file = io.BytesIO()
     image.save(file, "PNG")
-    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")
+    return _uri("png", file.getvalue())
+
+
+def _uri(kind: str, data: bytes) -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"
 
 
 def _curve(name: str, trace: np.ndarray) -> dict[str, Any]:

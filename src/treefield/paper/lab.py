@@ -1,0 +1,178 @@
+"""What the experiments share: how much to spend, how a run is made, what is kept of it."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import inspect
+import io
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from treefield.paper.methods import METHODS
+from treefield.paper.sources import Sources
+from treefield.results import MAPResult
+from treefield.solvers.run import INTERRUPTED
+from treefield.viz.report import Drawing, Section
+
+_RESOLUTION = 130  # of the PNG files, dots per inch
+
+
+@dataclasses.dataclass(frozen=True)
+class Effort:
+    """How much to spend."""
+
+    name: str
+    size: int  # sites along each side of the paper's Ising fields
+    small: int  # the same where a figure needs many short searches
+    seeds: int
+    seconds: float  # of each run of the paper's experiments that time bounds
+    short: float  # the same where there are many such runs
+    iterations: int  # of T-ILS and loopy BP in the stereo table
+    memory_sizes: tuple[int, ...]  # sites along each side
+    cost_labels: tuple[int, ...]  # numbers of labels for which sweeps are timed
+
+
+QUICK = Effort("quick", 500, 64, 5, 1.5, 0.3, 200, (256, 512, 1024), (2, 4, 8, 16, 32))
+FULL = Effort("full", 500, 64, 5, 20.0, 3.0, 1000, (256, 512, 1024, 2048), (2, 4, 8, 16, 32, 64))
+
+
+class Lab:
+    """Where experiments are made: `run` is how they search."""
+
+    def __init__(
+        self,
+        effort: Effort,
+        sources: Sources,
+        seed: int = 0,
+        threads: int | None = None,
+        tell: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.effort, self.sources, self.seed, self.threads, self.tell = effort, sources, seed, threads, tell
+
+    def run(self, problem: str, method: str, mrf: Any, x0: Any = None, *, seed: int = 0, **options: Any) -> MAPResult:
+        """The result of one of METHODS with more options, told while it runs. An interrupt ends the experiment."""
+        self.tell(f"{problem}: {method}")
+        chosen = METHODS[method]
+        options = chosen.options | {"rng": seed} | options
+        if x0 is not None:
+            options["x0"] = x0
+        if "threads" in inspect.signature(chosen.solve).parameters:
+            options.setdefault("threads", self.threads)
+        res = chosen.solve(mrf, **options)
+        if res.status == INTERRUPTED:
+            raise KeyboardInterrupt
+        return res
+
+    def seeds(self) -> range:
+        """The seeds of repeated runs."""
+        return range(self.seed, self.seed + self.effort.seeds)
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Something the paper says, what came out here, and the reason where it is worse or does not hold."""
+
+    what: str
+    paper: str
+    ours: str
+    verdict: str
+    why: str
+    worse: bool
+
+
+class Experiment:
+    """One chapter of the page, with its files: tables, traces and figures."""
+
+    def __init__(self, name: str, lab: Lab) -> None:
+        self.name, self._lab = name, lab
+        self.sections: list[Section] = []
+        self.comparisons: list[Comparison] = []
+        self.files: dict[str, bytes] = {}
+        self._traces: list[tuple[str, str, int, np.ndarray]] = []
+
+    def run(self, problem: str, method: str, mrf: Any, x0: Any = None, *, seed: int = 0, **options: Any) -> MAPResult:
+        """As `Lab.run`, and the trace goes to the raw figures."""
+        return self.keep(problem, method, self._lab.run(problem, method, mrf, x0, seed=seed, **options), seed)
+
+    def keep(self, problem: str, method: str, res: MAPResult, seed: int = 0) -> MAPResult:
+        """Have a run's trace among the raw figures; returns the run."""
+        self._traces.append((problem, method, seed, res.trace))
+        return res
+
+    def section(
+        self,
+        title: str,
+        text: list[str],
+        *,
+        table: list[dict[str, str]] | None = None,
+        name: str = "table",
+        figures: dict[str, tuple[Any, str]] | None = None,
+    ) -> None:
+        """Add a part to the page: paragraphs, a table (also `name`.csv) and figures: a file's stem, a Matplotlib figure
+        and its caption."""
+        part = Section(title, text=text, table=table or [])
+        if table:
+            self.files[f"{name}.csv"] = _csv(list(table[0]), [list(row.values()) for row in table])
+            part.files.append(f"{self.name}/{name}.csv")
+        for stem, (figure, caption) in (figures or {}).items():
+            for suffix in ("svg", "png"):
+                self.files[f"{stem}.{suffix}"] = _drawn(figure, suffix)
+            svg = self.files[f"{stem}.svg"].decode()
+            part.drawings.append(Drawing(caption, svg, [f"{self.name}/{stem}.{end}" for end in ("png", "svg")]))
+        self.sections.append(part)
+
+    def energy(self, what: str, ours: float, paper: float, why: str) -> None:
+        """Compare an energy with the paper's. `why` is told where ours is higher."""
+        share = (ours - paper) / abs(paper)
+        verdict = "the same" if ours == paper else f"{abs(share):.2%} {'higher' if share > 0 else 'lower'}"
+        told = why if share > 0 else ""
+        self.comparisons.append(Comparison(what, f"{paper:,.0f}", f"{ours:,.0f}", verdict, told, share > 0))
+
+    def claim(self, what: str, ours: str, holds: bool, why: str) -> None:
+        """Compare what the paper says in words. `why` is told where it does not hold."""
+        verdict = "holds" if holds else "does not hold"
+        self.comparisons.append(Comparison(what, "says so", ours, verdict, "" if holds else why, not holds))
+
+    def finish(self) -> Experiment:
+        """Write the traces down, once all is run."""
+        if self._traces:
+            columns = ["iteration", "seconds", "energy", "best", "bound"]
+            rows = [
+                [problem, method, seed, *row]
+                for problem, method, seed, trace in self._traces
+                for row in trace[columns].tolist()
+            ]
+            self.files["traces.csv"] = _csv(["problem", "method", "seed", *columns], rows)
+            self.sections[-1].files.append(f"{self.name}/traces.csv")
+        return self
+
+
+def median_of(runs: list[MAPResult]) -> float:
+    """The median of the energies found."""
+    return float(np.median([res.fun for res in runs]))
+
+
+def seconds_of(res: MAPResult) -> float:
+    """How long a run took, compilation left out."""
+    return float(res.trace["seconds"][-1])
+
+
+def _csv(columns: list[str], rows: list[list[Any]]) -> bytes:
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return file.getvalue().encode()
+
+
+def _drawn(figure: Any, kind: str) -> bytes:
+    """A Matplotlib figure as a file, the same each time."""
+    from matplotlib import rc_context
+
+    file = io.BytesIO()
+    with rc_context({"svg.hashsalt": "treefield"}):
+        figure.savefig(file, format=kind, dpi=_RESOLUTION, metadata={"Date": None} if kind == "svg" else None)
+    return file.getvalue()
