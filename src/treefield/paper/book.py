@@ -38,11 +38,12 @@ def pages(done: list[Experiment], effort: Effort, words: str, missing: list[str]
 
 
 def _outcome(compared: list[Any], effort: Effort, words: str, missing: list[str]) -> Section:
-    worse = sum(comparison.worse for comparison in compared)
+    said = [comparison for comparison in compared if comparison.asked]
+    worse = sum(comparison.worse for comparison in said)
     text = [f"The experiments of {PAPER} (Tran, Phung and Venkatesh), run again. {words}"]
-    if compared:
+    if said:
         text.append(
-            f"Of {len(compared)} figures and claims {len(compared) - worse} came out as in the paper or better; "
+            f"Of the paper's {len(said)} figures and claims {len(said) - worse} came out as in the paper or better; "
             f"{worse} did not, each with the reason in the last column."
         )
     if effort.name == "quick":

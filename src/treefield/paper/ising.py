@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from treefield.paper.drawing import draw_curves, new_figure, zoom
-from treefield.paper.lab import Experiment, Lab, median_of, seconds_of
+from treefield.paper.found import median_of, percent, seconds_of
+from treefield.paper.lab import Experiment, Lab
 from treefield.paper.methods import METHODS
 from treefield.paper.problems import ising_field
 from treefield.results import MAPResult
@@ -83,7 +84,7 @@ def _rows(strength: float, runs: Runs) -> list[dict[str, str]]:
                 "method": method,
                 "energy (mean)": f"{energies.mean():,.0f}",
                 "standard deviation": f"{energies.std():,.0f}",
-                "above the bound": f"{above:.2%}",
+                "above the bound": percent(float(above)),
                 "iterations (median)": f"{np.median([res.nit for res in results]):,.0f}",
                 "seconds (median)": f"{np.median([seconds_of(res) for res in results]):.2f}",
             }
@@ -96,21 +97,22 @@ def _compare(ising: Experiment, found: dict[float, Runs]) -> None:
     energies = [median_of(runs[name]) for runs in (strong, weak) for name in ("T-ILS (paper)", "loopy BP (paper)")]
     ising.claim(
         "Ising, λ = 1: T-ILS has a clear advantage over loopy BP",
-        f"T-ILS {energies[0]:,.0f}, loopy BP {energies[1]:,.0f}",
+        f"{energies[0]:,.0f}, {energies[1]:,.0f}",
         energies[0] < energies[1],
         "the fields are random and smaller or the time shorter than the paper's",
     )
     ising.claim(
         "Ising, λ = 0.5: loopy BP performs well",
-        f"loopy BP {energies[3]:,.0f}, T-ILS {energies[2]:,.0f}",
+        f"{energies[3]:,.0f}, T-ILS {energies[2]:,.0f}",
         energies[3] < energies[2],
         "undamped messages, all at once, as the paper describes them, do not settle on these fields within the time",
     )
     strongest = median_of(strong["loopy BP (strong)"])
     ising.claim(
-        "Ising, λ = 1: T-ILS also beats the stronger loopy BP (our question: the paper does not ask it)",
-        f"T-ILS {energies[0]:,.0f}, loopy BP (strong) {strongest:,.0f}",
+        "Ising, λ = 1: T-ILS also beats the stronger loopy BP",
+        f"{energies[0]:,.0f}, {strongest:,.0f}",
         energies[0] < strongest,
         "damped messages that are decoded one after the other are much better than those the paper compares with; "
         f"T-ILS with this package's jumps and acceptance finds {median_of(strong['T-ILS (best)']):,.0f}",
+        asked=False,
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from treefield.paper.found import apart
 from treefield.paper.methods import METHODS
 from treefield.paper.sources import Sources
 from treefield.results import MAPResult
@@ -73,7 +74,8 @@ class Lab:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """Something the paper says, what came out here, and the reason where it is worse or does not hold."""
+    """Something the paper says or should have asked, what came out here, and the reason where it is worse or does not
+    hold."""
 
     what: str
     paper: str
@@ -81,6 +83,7 @@ class Comparison:
     verdict: str
     why: str
     worse: bool
+    asked: bool = True
 
 
 class Experiment:
@@ -126,15 +129,15 @@ class Experiment:
 
     def energy(self, what: str, ours: float, paper: float, why: str) -> None:
         """Compare an energy with the paper's. `why` is told where ours is higher."""
-        share = (ours - paper) / abs(paper)
-        verdict = "the same" if ours == paper else f"{abs(share):.2%} {'higher' if share > 0 else 'lower'}"
-        told = why if share > 0 else ""
-        self.comparisons.append(Comparison(what, f"{paper:,.0f}", f"{ours:,.0f}", verdict, told, share > 0))
+        worse = ours > paper
+        figures = f"{paper:,.0f}", f"{ours:,.0f}", apart(ours, paper)
+        self.comparisons.append(Comparison(what, *figures, why if worse else "", worse))
 
-    def claim(self, what: str, ours: str, holds: bool, why: str) -> None:
-        """Compare what the paper says in words. `why` is told where it does not hold."""
-        verdict = "holds" if holds else "does not hold"
-        self.comparisons.append(Comparison(what, "says so", ours, verdict, "" if holds else why, not holds))
+    def claim(self, what: str, ours: str, holds: bool, why: str, *, asked: bool = True) -> None:
+        """Compare what the paper says in words, or what it does not ask although one would. `why` is told where it does
+        not hold."""
+        verdict, paper = "holds" if holds else "does not hold", "says so" if asked else "does not ask"
+        self.comparisons.append(Comparison(what, paper, ours, verdict, "" if holds else why, not holds, asked))
 
     def finish(self) -> Experiment:
         """Write the traces down, once all is run."""
@@ -148,16 +151,6 @@ class Experiment:
             self.files["traces.csv"] = _csv(["problem", "method", "seed", *columns], rows)
             self.sections[-1].files.append(f"{self.name}/traces.csv")
         return self
-
-
-def median_of(runs: list[MAPResult]) -> float:
-    """The median of the energies found."""
-    return float(np.median([res.fun for res in runs]))
-
-
-def seconds_of(res: MAPResult) -> float:
-    """How long a run took, compilation left out."""
-    return float(res.trace["seconds"][-1])
 
 
 def _csv(columns: list[str], rows: list[list[Any]]) -> bytes:

@@ -46,3 +46,4 @@ METHODS = {
     "TRW-S": Method(tf.trw, "the dual alone: a labelling and a lower bound", "#5b6c2f", {"tol": 0}),
     "minimize": Method(tf.minimize, "the best treefield has: dual and T-ILS together", "#111111", {"tol": 0}),
 }
+BELIEFS = tuple(name for name in METHODS if name.startswith("loopy BP"))
