@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from treefield.paper.drawing import draw_curves, draw_pictures, new_figure, zoom
+from treefield.paper.drawing import draw_curves, draw_pictures, legend_below, new_figure, zoom
 from treefield.paper.found import Found, above, by_expansion, missing_peers, percent
 from treefield.paper.lab import Experiment, Lab
 from treefield.paper.methods import BELIEFS, METHODS
@@ -117,7 +117,7 @@ def _curves(found: dict[str, Found]) -> Any:
     draw_curves(axes[1], {row: [res.trace for res in found[row].runs] for row in shown}, "seconds", "")
     zoom(axes[1], [found[row].energy for row in shown if row != "loopy BP (paper)"], 0.6)
     axes[1].set_ylabel("energy")
-    axes[1].legend(fontsize=7)
+    legend_below(figure, axes[1])
     return figure
 
 

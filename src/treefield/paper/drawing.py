@@ -48,6 +48,12 @@ def _sampled(trace: np.ndarray, against: str, grid: np.ndarray) -> np.ndarray:
     return trace["best"][np.maximum(0, np.searchsorted(trace[against], grid, side="right") - 1)]
 
 
+def legend_below(figure: Any, ax: Any) -> None:
+    """One legend for all axes, where it hides nothing."""
+    handles, names = ax.get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=min(5, len(names)), fontsize=8, frameon=False)
+
+
 def zoom(ax: Any, energies: list[float], share: float = 0.15) -> None:
     """Show the range of the energies, and a little more."""
     low, high = min(energies), max(energies)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from treefield.paper.drawing import draw_curves, new_figure, zoom
+from treefield.paper.drawing import draw_curves, legend_below, new_figure, zoom
 from treefield.paper.found import median_of, percent, seconds_of
 from treefield.paper.lab import Experiment, Lab
 from treefield.paper.methods import METHODS
@@ -68,7 +68,7 @@ def _figure(found: dict[float, Runs], against: str) -> object:
         ax.axhline(bound, color="black", linestyle=":", linewidth=1, label="lower bound")
         zoom(ax, [*ends, bound])
     axes[0, 0].set_ylabel("energy")
-    axes[0, -1].legend(fontsize=7, loc="upper right")
+    legend_below(figure, axes[0, 0])
     return figure
 
 
