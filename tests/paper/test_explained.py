@@ -122,6 +122,16 @@ def test_each_hop_begins_where_the_one_before_left_the_run(hopping):
     assert [mrf.energy(hop.left) for hop in hops] == pytest.approx(res.trace["energy"][1:-1])
 
 
+def test_what_a_hop_found_is_one_sweep_from_where_the_jump_led(hopping):
+    mrf, hops, _, _ = hopping
+    lines = mrf.tree_set("rows-columns")
+    for number, hop in enumerate(hops):
+        x = hop.jumped.copy()
+        lines.sweep(x, reverse=number % 2 == 1)
+        assert np.array_equal(x, hop.found)
+        assert hop.accepted or mrf.energy(hop.found) > mrf.energy(hop.left), "only what raises the energy is refused"
+
+
 def test_the_path_goes_through_the_labellings_of_the_run_with_their_energies(hopping):
     mrf, hops, _, path = hopping
     ends = [x for hop in hops for x in ([hop.jumped, hop.found] + ([] if hop.accepted else [hop.left]))]

@@ -136,8 +136,8 @@ def draw_path(path: Path, surrogates: dict[str, np.ndarray]) -> Any:
 
 
 def _mark_minima(ax: Any, path: Path) -> None:
-    """Where jumps began: a filled circle; where a search ended from which the run went back: a cross."""
-    starts = [first for leg, first, _ in path.legs if leg == "jump"]
+    """Where jumps begin, and the end: filled circles; where a search ended that was not accepted: crosses."""
+    starts = [first for leg, first, _ in path.legs if leg == "jump"] + [len(path.energies) - 1]
     ends = [first for leg, first, _ in path.legs if leg == "back"]
     dots = {"marker": "o", "s": 34, "color": "#1b8a5a", "zorder": 4, "label": "labelling that T-ILS goes on from"}
     ax.scatter(path.changed[starts], path.energies[starts], **dots)

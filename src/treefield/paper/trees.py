@@ -173,15 +173,14 @@ def _compare(trees: Experiment, icm: list[_Measured], t_icm: list[_Measured]) ->
     means = [np.mean([one.mean for one in measured]) for measured in (t_icm, icm)]
     steps = [np.mean([one.unevenness for one in measured]) for measured in (t_icm, icm)]
     trees.claim(
-        "ICM gets stuck on the first local minimum it finds, T-ICM could find a much better solution (figure 3)",
-        f"mean energy along a path: T-ICM {means[0]:,.1f}, ICM {means[1]:,.1f}; lower on {lower} of {fields} fields",
+        "Figure 3: T-ICM finds much better solutions than ICM (mean energy along a run's path)",
+        f"T-ICM {means[0]:,.1f}, ICM {means[1]:,.1f} (lower on {lower} of {fields} fields)",
         lower == fields,
         "on so small a field both may find the same minima",
     )
     trees.claim(
-        "T-ICM creates a smoother energy landscape for T-ILS (figure 3)",
-        f"mean difference between neighbouring points: T-ICM {steps[0]:.2f}, ICM {steps[1]:.2f}; smoother on "
-        f"{smoother} of {fields} fields",
+        "Figure 3: T-ICM makes the landscape smoother (mean difference between neighbouring points)",
+        f"T-ICM {steps[0]:.2f}, ICM {steps[1]:.2f} (smoother on {smoother} of {fields} fields)",
         smoother == fields,
         "on so small a field one other minimum makes the difference",
     )
