@@ -127,7 +127,7 @@ def _basin_hopping(trees: Experiment, lab: Lab) -> None:
             "T-ICM stops in a local minimum. T-ILS then jumps: it gives up to 10 % of the sites random labels, which "
             "costs much energy, and searches again from there. If the new minimum is accepted, it goes on from it; "
             "if not, it goes back.",
-            f"The paper draws this by hand; here it is measured. Runs of T-ILS with the paper's settings on "
+            f"The paper sketches this; here it is measured. Runs of T-ILS with the paper's settings on "
             f"{lab.effort.seeds} random fields (λ = 1) start from random labels. The path begins where the first "
             f"local search ended and follows {min(HOPS, lab.effort.iterations)} jumps. Between two labellings, the "
             "sites in which they differ are changed one by one in random order. From points all along the path ICM and "
