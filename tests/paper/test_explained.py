@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-from tiny import TINY, tiny_lab
 
 import naive
 import treefield as tf
+from tiny import TINY, tiny_lab
 from treefield.paper import basins, trees, two_pass
 from treefield.paper.conditional import edges, tree_sets
 from treefield.paper.lab import Experiment
