@@ -8,6 +8,9 @@ from skimage import color, data
 
 import treefield as tf
 from treefield.cli.pictures import depths, regions
+from treefield.paper import book
+from treefield.paper.lab import QUICK, Lab
+from treefield.paper.sources import sources
 
 IMAGES = pathlib.Path(__file__).resolve().parent / "images"
 TIME_LIMIT = 20
@@ -76,6 +79,13 @@ def ising():
     save("ising-fields", *(np.where(spins > 0, 255, 0) for spins in (np.where(fields < 0, 1, -1), *found)))
 
 
+def explained():
+    """Figures 1 to 3 of the paper: two passes, conditional trees, basin hopping."""
+    found = book.perform("trees", Lab(QUICK, sources(None)))
+    for name in ("two-passes", "conditional-trees", "basin-hopping"):
+        (IMAGES / f"{name}.png").write_bytes(found.files[f"{name}.png"])
+
+
 def save(name, *images):
     """Images of the same height side by side, as one PNG."""
     images = [np.stack([image] * 3, axis=-1) if image.ndim == 2 else image for image in images]
@@ -85,5 +95,5 @@ def save(name, *images):
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ("denoise", "inpaint", "stereo", "segment", "ising"):
+    for name in sys.argv[1:] or ("denoise", "inpaint", "stereo", "segment", "ising", "explained"):
         globals()[name]()

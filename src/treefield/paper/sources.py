@@ -74,19 +74,19 @@ def sources(folder: pathlib.Path | None) -> Sources:
         missing.append("Penguin")
     instead = []
     if not pairs:
-        pairs, instead = [_motorcycle()], ["the motorcycle pair at half its size"]
+        pairs, instead = [_motorcycle()], ["motorcycle pair (at half its size)"]
     if image is None:
         image = _camera()
-        instead.append("the cameraman at a quarter of its size with Gaussian noise")
+        instead.append("cameraman (at a quarter of its size, with Gaussian noise)")
     return Sources(pairs, image, _words(missing, instead))
 
 
 def _words(missing: list[str], instead: list[str]) -> str:
     if not missing:
         return "The pictures are the paper's: Tsukuba, Venus and Penguin of the Middlebury benchmarks."
-    text = f"The paper's {' and '.join(missing)} could not be found (give --data or set TREEFIELD_DATA)"
+    text = f"The paper's {', '.join(missing)} could not be found (give --data or set TREEFIELD_DATA)"
     if instead:
-        text += f": scikit-image's {' and '.join(instead)} stand in, so that there are no figures of the paper for them"
+        text += f": scikit-image's {' and '.join(instead)} stand in, for which the paper has no figures"
     return text + "."
 
 
