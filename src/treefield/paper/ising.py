@@ -7,12 +7,21 @@ import numpy as np
 from treefield.paper.drawing import draw_curves, legend_below, new_figure, zoom
 from treefield.paper.found import median_of, percent, seconds_of
 from treefield.paper.lab import Experiment, Lab
-from treefield.paper.methods import METHODS
 from treefield.paper.problems import ising_field
 from treefield.results import MAPResult
 
 STRENGTHS = 0.5, 1.0
-SHOWN = tuple(name for name in METHODS if name != "loopy BP (sequential)")
+SHOWN = (
+    "ICM",
+    "T-ICM",
+    "loopy BP (paper)",
+    "loopy BP (strong)",
+    "T-ILS (paper)",
+    "T-ILS (best)",
+    "annealing",
+    "TRW-S",
+    "minimize",
+)
 
 Runs = dict[str, list[MAPResult]]
 

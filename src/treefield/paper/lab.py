@@ -127,6 +127,11 @@ class Experiment:
             part.drawings.append(Drawing(caption, svg, [f"{self.name}/{stem}.{end}" for end in ("png", "svg")]))
         self.sections.append(part)
 
+    def raw(self, name: str, rows: list[dict[str, Any]]) -> None:
+        """Have a table as a file alone, named under the last section."""
+        self.files[f"{name}.csv"] = _csv(list(rows[0]), [list(row.values()) for row in rows])
+        self.sections[-1].files.append(f"{self.name}/{name}.csv")
+
     def energy(self, what: str, ours: float, paper: float, why: str) -> None:
         """Compare an energy with the paper's. `why` is told where ours is higher."""
         worse = ours > paper

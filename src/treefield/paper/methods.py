@@ -11,6 +11,8 @@ from treefield import moves
 from treefield.results import MAPResult
 
 BEST = {"jump": moves.MixedJump(), "accept": moves.PerComponent(), "trees": "bands"}
+GENETIC = {"crossover": "site", "trees": "rows-columns"}
+MERGED = {"crossover": "merge", "mutation": moves.MixedJump(), "trees": "bands"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +44,10 @@ METHODS = {
     ),
     "T-ILS (paper)": Method(tf.t_ils, "Algorithm 2 with the paper's settings", "#1f4e9c"),
     "T-ILS (best)": Method(tf.t_ils, "mixed jumps, accepted per component, bands", "#1b8a5a", BEST),
+    "genetic (paper)": Method(
+        tf.genetic, "T-ICM on individuals crossed site by site, rows and columns", "#7a3e9d", GENETIC, ":"
+    ),
+    "genetic (best)": Method(tf.genetic, "individuals merged, mixed jumps, bands", "#c26fb0", MERGED, ":"),
     "annealing": Method(tf.anneal, "Gibbs sampling, colder and colder", "#8d6a2b"),
     "TRW-S": Method(tf.trw, "the dual alone: a labelling and a lower bound", "#5b6c2f", {"tol": 0}),
     "minimize": Method(tf.minimize, "the best treefield has: dual and T-ILS together", "#111111", {"tol": 0}),

@@ -1,0 +1,251 @@
+"""What the paper says in passing, each tried by a small experiment of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from treefield.paper.costs import add_costs
+from treefield.paper.drawing import draw_curves, new_figure, zoom
+from treefield.paper.lab import Experiment, Lab, median_of
+from treefield.paper.trials import FULL_MULTISTART, MULTISTART, PAPER, SHARES, Found, jumps_up_to, searched
+from treefield.results import MAPResult
+
+_SEEDS = 3  # at most: there are many settings
+_SAME = 0.001  # energies that differ by less than this share are the same, for chance moves them by as much
+_COLOURS = ("#d1495b", "#e08e45")  # of settings that are not among the methods
+
+
+def experiment(lab: Lab) -> Experiment:
+    """Search with all settings, then look at one claim after the other."""
+    claims = Experiment("claims", lab)
+    seeds = lab.seeds()[:_SEEDS]
+    found = searched(claims, lab, seeds)
+    equal = f"Every search gets {lab.effort.short:g} s with each of {len(seeds)} seeds."
+    _local_search(claims, found, equal)
+    _inner_sweeps(claims, found, equal)
+    _great_jumps(claims, found, equal)
+    add_costs(claims, lab)
+    _genetic(claims, found, equal)
+    _temperature(claims, found, equal)
+    return claims.finish()
+
+
+def _local_search(claims: Experiment, found: Found, equal: str) -> None:
+    names = [PAPER, "ILS over ICM"]
+    claims.section(
+        "Iterated local search over trees and over single sites",
+        [
+            'Section 1: iterated local search over ICM "does not exploit any model-specific information, and thus '
+            'could be inefficient"; T-ILS searches trees instead.',
+            equal,
+        ],
+        table=_rows(found, names),
+        name="local-search",
+        figures={"local-search": (_curves(found, names), "Best energy against time: medians, least to greatest.")},
+    )
+    claims.claim(
+        "Section 1: iterated local search is better over trees than over ICM (energies T-ILS / over ICM)",
+        _told(found, names),
+        all(median_of(found[PAPER][p]) < median_of(found["ILS over ICM"][p]) for p in found[PAPER]),
+        "a sweep of ICM is so much cheaper that it makes up for what each of its sweeps misses",
+    )
+
+
+def _inner_sweeps(claims: Experiment, found: Found, equal: str) -> None:
+    names = [PAPER, "T_inner = 2", "full local minima"]
+    claims.section(
+        "One sweep after each jump, or all it takes",
+        [
+            'Section 5: "the inner loop has T_inner = 1, i.e., the full local minima may not be reached by the T-ICM, '
+            'as does not seem to hurt the final performance".',
+            f"{equal} Energies that differ by less than {_SAME:.1%} count as the same.",
+        ],
+        table=_rows(found, names),
+        name="inner-sweeps",
+        figures={"inner-sweeps": (_curves(found, names), "Best energy against time: medians, least to greatest.")},
+    )
+    claims.claim(
+        "Section 5: one sweep after each jump does not hurt (energies 1 sweep / 2 / full local minima)",
+        _told(found, names),
+        all(_excess(found, PAPER, "full local minima", problem) < _SAME for problem in found[PAPER]),
+        "in this time the jumps that are saved do not make up for the sweeps that are left out",
+    )
+
+
+def _great_jumps(claims: Experiment, found: Found, equal: str) -> None:
+    names = [*map(jumps_up_to, SHARES), MULTISTART, FULL_MULTISTART]
+    claims.section(
+        "Great jumps and multistart",
+        [
+            'Section 4.3: "If the jump is far enough (with large rho_max), the resulting algorithm will behave like '
+            'the well-known multistart procedures." The paper takes rho_max = 10 %.',
+            f"{equal} Multistart resets every site and keeps the best; like T-ILS it makes one sweep after each jump, "
+            "in the last row as many as there is something to gain. From the scan-line start a random restart finds "
+            "nothing better in this time, so that on the stereo pair multistart ends with its first local minimum.",
+        ],
+        table=_rows(found, names),
+        name="great-jumps",
+        figures={
+            "great-jumps": (
+                _jumps_figure(found),
+                "Energy at the end against rho_max; the median, a bar from the least to the greatest. The lines are "
+                "multistart's.",
+            )
+        },
+    )
+    greatest = jumps_up_to(SHARES[-1])
+    claims.claim(
+        f"Section 4.3: with large jumps T-ILS behaves like multistart (energies {greatest} / multistart / 10 %)",
+        _told(found, [greatest, MULTISTART, PAPER]),
+        all(_nearer_to_multistart(found, greatest, problem) for problem in found[PAPER]),
+        "rho is drawn from U(0, rho_max): even with rho_max = 100 % half of the jumps leave half of the sites or more "
+        "as they are, and the sweep mends the rest from them; only a rho that is always near 100 % is a restart",
+    )
+
+
+def _nearer_to_multistart(found: Found, name: str, problem: str) -> bool:
+    """Whether a setting's energy is nearer to multistart's than to that of the paper's jumps."""
+    energy, multistart, paper = (median_of(found[n][problem]) for n in (name, MULTISTART, PAPER))
+    return abs(energy - multistart) < abs(energy - paper)
+
+
+def _genetic(claims: Experiment, found: Found, equal: str) -> None:
+    names = [PAPER, "genetic (paper)", "genetic (best)", "T-ILS (best)"]
+    claims.section(
+        "A genetic search over trees",
+        [
+            "Section 6.1 proposes, and does not try, a genetic search: individuals are improved by search on trees and "
+            "crossed site by site.",
+            "Genetic (paper) is that, with rows and columns; genetic (best) merges its parents component by component, "
+            f"with mixed jumps as mutations. A population has 16 individuals. {equal}",
+        ],
+        table=_rows(found, names),
+        name="genetic",
+        figures={"genetic": (_curves(found, names), "Best energy against time: medians, least to greatest.")},
+    )
+    made = {name: np.median([res.nit for runs in found[name].values() for res in runs]) for name in names[:2]}
+    claims.claim(
+        "Section 6.1: a genetic search over trees is as good as T-ILS (our question: the paper only proposes it; "
+        "energies genetic / T-ILS)",
+        _told(found, ["genetic (paper)", PAPER]),
+        all(_excess(found, "genetic (paper)", PAPER, problem) < _SAME for problem in found[PAPER]),
+        f"each of 16 individuals is swept in every generation: {made['genetic (paper)']:.0f} generations in the time "
+        f"in which T-ILS makes {made[PAPER]:.0f} jumps (medians)",
+    )
+
+
+def _temperature(claims: Experiment, found: Found, equal: str) -> None:
+    names = [PAPER, "β = 0", "β = ∞"]
+    claims.section(
+        "The temperature, adapted and fixed",
+        [
+            'Section 4.3: β is adapted to "maintain an average acceptance probability of 0.5"; with β = 0 "T-ILS '
+            'becomes a greedy algorithm", and with a very large one "we would accept all the jumps". By the paper\'s '
+            "own formula, min(1, exp(-β ΔE)), it is the other way round, and the formula is followed here.",
+            equal,
+        ],
+        table=_rows(found, names, _acceptance),
+        name="temperature",
+        figures={"temperature": (_curves(found, names), "Best energy against time: medians, least to greatest.")},
+    )
+    raised = {name: 100 * _of_all(found[name], "raised") for name in names}
+    claims.claim(
+        "Section 4.3: β = 0 is greedy, a large β accepts all jumps",
+        f"{raised['β = 0']:.0f} % of the jumps raise the energy with β = 0, {raised['β = ∞']:.0f} % with β = ∞",
+        raised["β = 0"] == 0 < raised["β = ∞"],
+        "the text contradicts the formula above it, min(1, exp(-β ΔE)): β = 0 accepts everything, β = ∞ is greedy",
+    )
+    claims.claim(
+        "Section 4.3: an adapted β is no worse than a fixed one (energies adapted / β = 0 / β = ∞)",
+        _told(found, names),
+        all(_excess(found, PAPER, fixed, problem) < _SAME for fixed in names[1:] for problem in found[PAPER]),
+        f"to accept all jumps is better here: {raised['β = 0']:.0f} % of them raise the energy, but later sweeps mend "
+        "that, and who goes back from a jump also loses the sweep that followed it; with the adapted β "
+        f"{raised[PAPER]:.0f} % raise it, for rises are large and β has only so many jumps to fall from 1",
+    )
+
+
+def _of_all(runs: dict[str, list[MAPResult]], what: str) -> float:
+    """The share of all jumps on all problems that were "accepted", or "raised" the energy."""
+    changes = np.concatenate([_changes(res) for results in runs.values() for res in results])
+    chosen = changes != 0 if what == "accepted" else changes > 0
+    return float(np.mean(chosen)) if len(changes) else 0.0
+
+
+def _changes(res: MAPResult) -> np.ndarray:
+    """What each jump changed: the first two rows of a trace are the start and the first local minimum."""
+    return np.diff(res.trace["energy"][1:])
+
+
+def _acceptance(results: list[MAPResult]) -> dict[str, str]:
+    shares = {what: _of_all({"": results}, what) for what in ("accepted", "raised")}
+    return {"jumps accepted": f"{shares['accepted']:.0%}", "jumps that raise the energy": f"{shares['raised']:.0%}"}
+
+
+def _excess(found: Found, name: str, other: str, problem: str) -> float:
+    """By what share the energy of a setting is above another's."""
+    energy, compared = (median_of(found[n][problem]) for n in (name, other))
+    return (energy - compared) / max(abs(compared), 1e-9)
+
+
+def _rows(found: Found, names: list[str], more: Any = lambda results: {}) -> list[dict[str, str]]:
+    return [
+        {
+            "problem": problem,
+            "search": name,
+            "energy (median)": f"{median_of(results):,.0f}",
+            "standard deviation": f"{np.std([res.fun for res in results]):,.0f}",
+            f"against {PAPER}": f"{_excess(found, name, PAPER, problem):+.2%}",
+            "iterations (median)": f"{np.median([res.nit for res in results]):,.0f}",
+            **more(results),
+        }
+        for problem in found[names[0]]
+        for name in names
+        for results in [found[name][problem]]
+    ]
+
+
+def _told(found: Found, names: list[str]) -> str:
+    """The energies of some settings, problem by problem."""
+    parts = [
+        f"{problem} {' / '.join(f'{median_of(found[name][problem]):,.0f}' for name in names)}"
+        for problem in found[names[0]]
+    ]
+    return "; ".join(parts)
+
+
+def _curves(found: Found, names: list[str]) -> Any:
+    problems = list(found[names[0]])
+    figure, axes = new_figure(1, len(problems), height=3.6)
+    for ax, problem in zip(axes.flat, problems, strict=True):
+        ax.set_prop_cycle(color=_COLOURS)
+        draw_curves(ax, {name: [res.trace for res in found[name][problem]] for name in names}, "seconds", problem)
+        firsts = [float(np.median([res.trace["best"][1] for res in found[name][problem]])) for name in names]
+        ax.set_xlim(left=min(res.trace["seconds"][1] for name in names for res in found[name][problem]) / 1.2)
+        zoom(ax, [*firsts, *(median_of(found[name][problem]) for name in names)])
+    axes[0, 0].set_ylabel("energy")
+    axes[0, -1].legend(fontsize=8)
+    return figure
+
+
+def _jumps_figure(found: Found) -> Any:
+    problems = list(found[PAPER])
+    figure, axes = new_figure(1, len(problems), height=3.6)
+    for ax, problem in zip(axes.flat, problems, strict=True):
+        energies = np.array([[res.fun for res in found[jumps_up_to(share)][problem]] for share in SHARES])
+        middle = np.median(energies, axis=1)
+        bars = np.stack([middle - energies.min(axis=1), energies.max(axis=1) - middle])
+        ax.errorbar(SHARES, middle, bars, fmt="o-", capsize=3, color="#1f4e9c", label="T-ILS")
+        for name, line in ((MULTISTART, "--"), (FULL_MULTISTART, ":")):
+            ax.axhline(median_of(found[name][problem]), color="#d1495b", linestyle=line, label=name)
+        ax.set_xscale("log")
+        ax.set_xticks(SHARES, [f"{share} %" for share in SHARES])
+        ax.minorticks_off()
+        ax.yaxis.set_major_formatter("{x:,.0f}")
+        ax.set(xlabel="rho_max", title=problem)
+        ax.grid(alpha=0.25)
+    axes[0, 0].set_ylabel("energy")
+    axes[0, -1].legend(fontsize=8)
+    return figure
