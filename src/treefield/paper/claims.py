@@ -150,7 +150,9 @@ def _temperature(claims: Experiment, found: Found, equal: str) -> None:
         name="temperature",
         figures={"temperature": (_curves(found, names), "Best energy against time: medians, least to greatest.")},
     )
-    raised = {name: 100 * _of_all(found[name], "raised") for name in names}
+    raised = {
+        name: 100 * _share([res for results in found[name].values() for res in results], "raise") for name in names
+    }
     claims.claim(
         "Section 4.3: β = 0 is greedy, a large β accepts all jumps",
         f"{raised['β = 0']:.0f} % of the jumps raise the energy with β = 0, {raised['β = ∞']:.0f} % with β = ∞",
@@ -167,21 +169,15 @@ def _temperature(claims: Experiment, found: Found, equal: str) -> None:
     )
 
 
-def _of_all(runs: dict[str, list[MAPResult]], what: str) -> float:
-    """The share of all jumps on all problems that were "accepted", or "raised" the energy."""
-    changes = np.concatenate([_changes(res) for results in runs.values() for res in results])
-    chosen = changes != 0 if what == "accepted" else changes > 0
-    return float(np.mean(chosen)) if len(changes) else 0.0
-
-
-def _changes(res: MAPResult) -> np.ndarray:
-    """What each jump changed: the first two rows of a trace are the start and the first local minimum."""
-    return np.diff(res.trace["energy"][1:])
-
-
 def _acceptance(results: list[MAPResult]) -> dict[str, str]:
-    shares = {what: _of_all({"": results}, what) for what in ("accepted", "raised")}
-    return {"jumps accepted": f"{shares['accepted']:.0%}", "jumps that raise the energy": f"{shares['raised']:.0%}"}
+    return {f"jumps that {sign} the energy": f"{_share(results, sign):.0%}" for sign in ("lower", "raise")}
+
+
+def _share(results: list[MAPResult], sign: str) -> float:
+    """The share of the jumps that "lower" or "raise" the energy; what is taken back does neither."""
+    # the first two rows of a trace are the start and the first local minimum
+    changes = np.concatenate([np.diff(res.trace["energy"][1:]) for res in results])
+    return float(np.mean(changes < 0 if sign == "lower" else changes > 0)) if len(changes) else 0.0
 
 
 def _excess(found: Found, name: str, other: str, problem: str) -> float:

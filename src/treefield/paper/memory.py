@@ -94,10 +94,18 @@ def _measured(name: str, sizes: list[int], lab: Lab) -> dict[int, int]:
     if lab.threads is not None:
         environment["TREEFIELD_NUM_THREADS"] = str(lab.threads)
     command = [sys.executable, "-c", f"from treefield.paper.memory import report; report({name!r}, {sizes})"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)  # kills it when interrupted
-    if done.returncode:
-        raise RuntimeError(f"the memory of {name} could not be measured: {done.stderr.strip()[-500:]}")
-    return {int(size): peak for size, peak in json.loads(done.stdout).items()}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        try:
+            told, errors = process.communicate()
+        except BaseException:  # an interrupt must not leave it behind
+            process.kill()
+            process.wait()
+            raise
+    if process.returncode:
+        raise RuntimeError(f"the memory of {name} could not be measured: {errors.strip()[-500:]}")
+    return {int(size): peak for size, peak in json.loads(told).items()}
 
 
 def report(name: str, sizes: list[int]) -> None:
