@@ -11,7 +11,7 @@ from tiny import tiny_lab
 from treefield.paper import ablation as module
 from treefield.paper.lab import QUICK
 
-PROBLEMS = ["Ising, λ = 1", "Tsukuba"]
+PROBLEMS = ["Ising", "Tsukuba"]
 COMBINATIONS = list(itertools.product(*module.FACTORS.values()))
 
 

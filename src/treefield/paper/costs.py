@@ -16,6 +16,10 @@ SETS = {"rows-columns": "#1f4e9c", "bands": "#1b8a5a"}  # and their colours
 TABLE, POTTS = "table", "Potts"
 
 _REPEATS = 15
+_SLOWER = {  # why a sweep may take longer than its operations
+    "rows-columns": "one row at a time fills an eighth of the vectors that ICM fills here",
+    "bands": "what a sweep does beside looking up pairwise costs is not counted",
+}
 
 Times = dict[str, dict[int, dict[str, float]]]  # seconds by kind of cost, labels and tree set
 
@@ -135,14 +139,14 @@ def _figure(times: Times) -> Any:
 
 
 def _compare(claims: Experiment, by_labels: dict[int, dict[str, float]]) -> None:
-    ratios = {labels: {name: found[name] / found["sites"] for name in SETS} for labels, found in by_labels.items()}
-    most = max(ratios)
-    over = [f"{labels}" for labels, found in ratios.items() if found["bands"] > labels + 1]
-    claims.claim(
-        "Section 4.2: a sweep of T-ICM costs only L times one of ICM",
-        f"{most} labels, a table: {ratios[most]['bands']:.1f} times with bands, "
-        f"{ratios[most]['rows-columns']:.1f} with rows one by one",
-        not over,
-        f"with {', '.join(over)} labels a sweep takes longer than that: what it does per site beside looking up costs, "
-        "which the paper does not count, weighs most where labels are few",
-    )
+    """A claim for each tree set: no more times the time than the operations."""
+    few, many = min(by_labels), max(by_labels)
+    for name, why in _SLOWER.items():
+        ratios = {labels: found[name] / found["sites"] for labels, found in by_labels.items()}
+        over = [f"{labels}" for labels, ratio in ratios.items() if ratio > labels + 1]
+        claims.claim(
+            f"Section 4.2: a sweep of T-ICM costs only L times one of ICM ({name}, table)",
+            f"{ratios[few]:.1f} times with L = {few}, {ratios[many]:.1f} with L = {many}",
+            not over,
+            f"more than L + 1 times the time with {', '.join(over)} labels: {why}",
+        )

@@ -34,7 +34,7 @@ def both_problems(lab: Lab, seeds: range) -> list[Problem]:
     pair = lab.sources.pairs[0]
     stereo = stereo_field(pair.left, pair.right, pair.labels)
     return [
-        Problem("Ising, λ = 1", {seed: ising_field(lab.effort.size, 1.0, seed) for seed in seeds}),
+        Problem("Ising", {seed: ising_field(lab.effort.size, 1.0, seed) for seed in seeds}),
         Problem(pair.name, dict.fromkeys(seeds, stereo), "scan-line"),
     ]
 
@@ -63,6 +63,7 @@ SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "T-ILS (best)": ("T-ILS (best)", {}),
     "β = 0": (PAPER, {"beta": 0.0}),
     "β = ∞": (PAPER, {"beta": np.inf}),
+    "full local minima, β = 0": (PAPER, {"inner_iter": None, "beta": 0.0}),
 }
 
 
