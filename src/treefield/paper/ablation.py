@@ -47,6 +47,7 @@ def experiment(lab: Lab) -> Experiment:
             "For every level of every factor the mean is over all the combinations it is in, and compared with that of "
             "the paper's level; alone is the energy where this one level is changed and all else is the paper's. Combs "
             "are swept by the code for trees of any shape, slower than that for lines: with equal time that counts.",
+            "The searches are short and few: what is close may change places from one run to the next.",
             *[_lesson(problem, energies) for problem, energies in found.items()],
         ],
         table=[row for problem, energies in found.items() for row in effects(problem, energies)],

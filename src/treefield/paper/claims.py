@@ -39,8 +39,8 @@ def _local_search(claims: Experiment, found: Found, equal: str) -> None:
         [
             'Section 1: iterated local search over ICM "does not exploit any model-specific information, and thus '
             'could be inefficient"; T-ILS searches trees instead.',
-            f"{equal} Here and below differences are taken seed by seed, on an Ising field (λ = 1) and a stereo pair, and "
-            f"their median counts. Below {_SAME:.1%} they count as none; with so few seeds a few tenths of a per "
+            f"{equal} Here and below differences are taken seed by seed, on an Ising field (λ = 1) and a stereo pair, "
+            f"and their median counts. Below {_SAME:.1%} they count as none; with so few seeds a few tenths of a per "
             "cent may be chance.",
         ],
         table=_rows(found, names),
