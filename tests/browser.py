@@ -41,10 +41,14 @@ def offline_chromium(folder):
 
 
 def open_page(chromium, path):
-    """Load a file afresh and forget what the console said before."""
+    """Load a file afresh and forget what the console said before; a large one is there in parts at first."""
+    from selenium.webdriver.support.wait import WebDriverWait
+
     chromium.get("about:blank")
     chromium.get_log("browser")
     chromium.get(path.resolve().as_uri())
+    whole = "return location.href !== 'about:blank' && document.readyState === 'complete'"
+    WebDriverWait(chromium, 60).until(lambda page: page.execute_script(whole))
 
 
 def messages(chromium):

@@ -32,7 +32,7 @@ def everything(tmp_path_factory):
         patch.setattr(module, "QUICK", TINY)
         patch.setattr(module, "sources", lambda folder: tiny_sources())
         patch.chdir(folder)
-        done = Command(patch, Silent())("paper", "all", "--quick", "--out", "out", "--seed", 0)
+        done = Command(patch, Silent())("paper", "all", "--quick", "--out", "out", "--seed", 0, "--quiet")
     assert done.code == 0
     return folder / "out"
 

@@ -6,8 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
-from tiny import tiny_lab
 
+from tiny import tiny_lab
 from treefield.paper import ablation as module
 from treefield.paper.lab import QUICK
 

@@ -6,9 +6,9 @@ import types
 
 import numpy as np
 import pytest
-from tiny import TINY, tiny_lab
 
 import naive
+from tiny import TINY, tiny_lab
 from treefield.moves import UniformJump
 from treefield.paper import claims as module
 from treefield.paper import costs
@@ -113,15 +113,15 @@ def test_accepting_all_is_seen_to_raise_the_energy_and_greed_is_not():
 
 def test_shares_of_jumps_are_counted_from_the_first_local_minimum_on():
     counted = module._acceptance([result(0, changes=[-3, 0, 2, -1])])
-    assert counted == {"jumps that lower the energy": "50%", "jumps that raise the energy": "25%"}
-    assert set(module._acceptance([result(0)]).values()) == {"0%"}
+    assert counted == {"jumps that lower the energy": "50.0 %", "jumps that raise the energy": "25.0 %"}
+    assert set(module._acceptance([result(0)]).values()) == {"0.00 %"}
 
 
 def test_words_that_contradict_the_formula_do_not_hold():
     found = all_found()
     found["β = 0"] = {problem: [result(50, changes=[4, -6])] for problem in PROBLEMS}
     words = judged(module._temperature, found)[0]
-    assert words.worse and "50 % of the jumps raise the energy with β = 0, 0 % with β = ∞" in words.ours
+    assert words.worse and words.ours == "50 %, 0 % of jumps go up"
     found["β = 0"], found["β = ∞"] = found["β = ∞"], found["β = 0"]
     assert not judged(module._temperature, found)[0].worse
 

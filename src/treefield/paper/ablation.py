@@ -9,7 +9,8 @@ import numpy as np
 
 from treefield import moves
 from treefield.paper.drawing import new_figure
-from treefield.paper.lab import Experiment, Lab, median_of
+from treefield.paper.found import median_of
+from treefield.paper.lab import Experiment, Lab
 from treefield.paper.trials import PAPER, Problem, both_problems
 
 # the paper's choice comes first

@@ -8,8 +8,9 @@ import numpy as np
 
 from treefield.paper.costs import add_costs
 from treefield.paper.drawing import draw_curves, new_figure, zoom
-from treefield.paper.lab import Experiment, Lab, median_of
-from treefield.paper.trials import FULL_MULTISTART, MULTISTART, PAPER, SHARES, Found, jumps_up_to, searched
+from treefield.paper.found import median_of, percent
+from treefield.paper.lab import Experiment, Lab
+from treefield.paper.trials import FULL_MULTISTART, MULTISTART, PAPER, SHARES, Results, jumps_up_to, searched
 from treefield.results import MAPResult
 
 _SEEDS = 3  # at most: there are many settings
@@ -32,7 +33,7 @@ def experiment(lab: Lab) -> Experiment:
     return claims.finish()
 
 
-def _local_search(claims: Experiment, found: Found, equal: str) -> None:
+def _local_search(claims: Experiment, found: Results, equal: str) -> None:
     names = [PAPER, "ILS over ICM"]
     claims.section(
         "Iterated local search over trees and over single sites",
@@ -40,22 +41,22 @@ def _local_search(claims: Experiment, found: Found, equal: str) -> None:
             'Section 1: iterated local search over ICM "does not exploit any model-specific information, and thus '
             'could be inefficient"; T-ILS searches trees instead.',
             f"{equal} Here and below differences are taken seed by seed, on an Ising field (λ = 1) and a stereo pair, "
-            f"and their median counts. Below {_SAME:.1%} they count as none; with so few seeds a few tenths of a per "
-            "cent may be chance.",
+            f"and their median counts. Below {percent(_SAME)} they count as none; with so few seeds a few tenths of "
+            "a per cent may be chance.",
         ],
         table=_rows(found, names),
         name="local-search",
         figures={"local-search": (_curves(found, names), "Best energy against time: medians, least to greatest.")},
     )
     claims.claim(
-        "Section 1: iterated local search is better over trees than over ICM",
-        _told(found, "ILS over ICM"),
+        "Section 1: ILS is better over trees than over ICM",
+        f"over ICM {_by_problem(found, 'ILS over ICM')}",
         all(_excess(found, PAPER, "ILS over ICM", problem) < 0 for problem in found[PAPER]),
         "a sweep of ICM is so much cheaper that it makes up for what each of its sweeps misses",
     )
 
 
-def _inner_sweeps(claims: Experiment, found: Found, equal: str) -> None:
+def _inner_sweeps(claims: Experiment, found: Results, equal: str) -> None:
     names = [PAPER, "T_inner = 2", "full local minima"]
     claims.section(
         "One sweep after each jump, or all it takes",
@@ -69,20 +70,21 @@ def _inner_sweeps(claims: Experiment, found: Found, equal: str) -> None:
         figures={"inner-sweeps": (_curves(found, names), "Best energy against time: medians, least to greatest.")},
     )
     claims.claim(
-        "Section 5: one sweep after each jump does not hurt, beside full local minima",
-        _told(found, "full local minima"),
+        "Section 5: one sweep after each jump does not hurt",
+        f"full {_by_problem(found, 'full local minima')}",
         _no_worse(found, PAPER, "full local minima"),
         "in this time the jumps that are saved do not make up for the sweeps that are left out",
     )
     claims.claim(
-        "One sweep after each jump is as good as two (our question: the paper does not ask it)",
-        _told(found, "T_inner = 2"),
+        "One sweep after each jump is as good as two",
+        f"two {_by_problem(found, 'T_inner = 2')}",
         _no_worse(found, PAPER, "T_inner = 2"),
         "after one sweep much can still be gained, and a jump that is taken back takes that with it",
+        asked=False,
     )
 
 
-def _great_jumps(claims: Experiment, found: Found, equal: str) -> None:
+def _great_jumps(claims: Experiment, found: Results, equal: str) -> None:
     names = [*map(jumps_up_to, SHARES), MULTISTART, FULL_MULTISTART]
     claims.section(
         "Great jumps and multistart",
@@ -106,19 +108,19 @@ def _great_jumps(claims: Experiment, found: Found, equal: str) -> None:
     greatest = jumps_up_to(SHARES[-1])
     claims.claim(
         "Section 4.3: with large jumps T-ILS behaves like multistart",
-        _told(found, greatest, MULTISTART),
+        f"{_by_problem(found, greatest)}; multistart {_by_problem(found, MULTISTART)}",
         all(_nearer_to_multistart(found, greatest, problem) for problem in found[PAPER]),
         "rho is drawn from U(0, rho_max): even with rho_max = 100 % half of the jumps leave half of the sites or more "
         "as they are, and the sweep mends the rest from them; only a rho that is always near 100 % is a restart",
     )
 
 
-def _nearer_to_multistart(found: Found, name: str, problem: str) -> bool:
+def _nearer_to_multistart(found: Results, name: str, problem: str) -> bool:
     """Whether a setting's energy is nearer to multistart's than to that of the paper's jumps."""
     return abs(_excess(found, name, MULTISTART, problem)) < abs(_excess(found, name, PAPER, problem))
 
 
-def _genetic(claims: Experiment, found: Found, equal: str) -> None:
+def _genetic(claims: Experiment, found: Results, equal: str) -> None:
     names = [PAPER, "genetic (paper)", "genetic (best)", "T-ILS (best)"]
     claims.section(
         "A genetic search over trees",
@@ -134,15 +136,16 @@ def _genetic(claims: Experiment, found: Found, equal: str) -> None:
     )
     made = {name: np.median([res.nit for runs in found[name].values() for res in runs]) for name in names[:2]}
     claims.claim(
-        "Section 6.1: a genetic search over trees is as good as T-ILS (our question: the paper only proposes it)",
-        _told(found, "genetic (paper)"),
+        "Section 6.1: a genetic search over trees is as good as T-ILS",
+        f"genetic {_by_problem(found, 'genetic (paper)')}",
         _no_worse(found, "genetic (paper)", PAPER),
         "each of 16 individuals is swept in every generation; generations made in this time: "
         f"{made['genetic (paper)']:.0f}, jumps of T-ILS: {made[PAPER]:.0f} (medians)",
+        asked=False,
     )
 
 
-def _temperature(claims: Experiment, found: Found, equal: str) -> None:
+def _temperature(claims: Experiment, found: Results, equal: str) -> None:
     names = [PAPER, "β = 0", "β = ∞"]
     whole = ["full local minima", "full local minima, β = 0"]
     claims.section(
@@ -162,13 +165,13 @@ def _temperature(claims: Experiment, found: Found, equal: str) -> None:
     }
     claims.claim(
         "Section 4.3: β = 0 is greedy, a large β accepts all jumps",
-        f"{raised['β = 0']:.0f} % of the jumps raise the energy with β = 0, {raised['β = ∞']:.0f} % with β = ∞",
+        f"{raised['β = 0']:.0f} %, {raised['β = ∞']:.0f} % of jumps go up",
         raised["β = 0"] == 0 < raised["β = ∞"],
         "the text contradicts the formula above it, min(1, exp(-β ΔE)): β = 0 accepts everything, β = ∞ is greedy",
     )
     claims.claim(
         "Section 4.3: an adapted β is no worse than a fixed one",
-        _told(found, "β = 0", "β = ∞"),
+        "; ".join(f"{fixed} {_by_problem(found, fixed)}" for fixed in names[1:]),
         all(_no_worse(found, PAPER, fixed) for fixed in names[1:]),
         f"the adapted β let {raised[PAPER]:.0f} % of the jumps raise the energy: it starts at 1 and has few jumps to "
         "fall in. To go back from a jump is to lose the sweep that followed it; where every jump ends in a full local "
@@ -177,7 +180,7 @@ def _temperature(claims: Experiment, found: Found, equal: str) -> None:
 
 
 def _acceptance(results: list[MAPResult]) -> dict[str, str]:
-    return {f"jumps that {sign} the energy": f"{_share(results, sign):.0%}" for sign in ("lower", "raise")}
+    return {f"jumps that {sign} the energy": percent(_share(results, sign)) for sign in ("lower", "raise")}
 
 
 def _share(results: list[MAPResult], sign: str) -> float:
@@ -187,24 +190,24 @@ def _share(results: list[MAPResult], sign: str) -> float:
     return float(np.mean(changes < 0 if sign == "lower" else changes > 0)) if len(changes) else 0.0
 
 
-def _excess(found: Found, name: str, other: str, problem: str) -> float:
+def _excess(found: Results, name: str, other: str, problem: str) -> float:
     """By what share the energy of a setting is above another's with the same seed, in the median."""
     pairs = zip(found[name][problem], found[other][problem], strict=True)
     return float(np.median([(res.fun - than.fun) / max(abs(than.fun), 1e-9) for res, than in pairs]))
 
 
-def _no_worse(found: Found, name: str, other: str) -> bool:
+def _no_worse(found: Results, name: str, other: str) -> bool:
     return all(_excess(found, name, other, problem) < _SAME for problem in found[name])
 
 
-def _rows(found: Found, names: list[str], more: Any = lambda results: {}) -> list[dict[str, str]]:
+def _rows(found: Results, names: list[str], more: Any = lambda results: {}) -> list[dict[str, str]]:
     return [
         {
             "problem": problem,
             "search": name,
             "energy (median)": f"{median_of(results):,.0f}",
             "standard deviation": f"{np.std([res.fun for res in results]):,.0f}",
-            f"against {PAPER}": f"{_excess(found, name, PAPER, problem):+.2%}",
+            f"against {PAPER}": percent(_excess(found, name, PAPER, problem), "+"),
             "iterations (median)": f"{np.median([res.nit for res in results]):,.0f}",
             **more(results),
         }
@@ -214,17 +217,12 @@ def _rows(found: Found, names: list[str], more: Any = lambda results: {}) -> lis
     ]
 
 
-def _told(found: Found, *names: str) -> str:
-    """How far the energies of some settings are from those of T-ILS."""
-    told = "; ".join(f"{name}: {_by_problem(found, name, PAPER)}" for name in names)
-    return f"{told} ({', '.join(found[PAPER])})"
+def _by_problem(found: Results, name: str, other: str = PAPER) -> str:
+    """How far the energies of a setting are from another's, on one problem and the other."""
+    return ", ".join(percent(_excess(found, name, other, problem), "+") for problem in found[name])
 
 
-def _by_problem(found: Found, name: str, other: str) -> str:
-    return ", ".join(f"{_excess(found, name, other, problem):+.2%}" for problem in found[name])
-
-
-def _curves(found: Found, names: list[str]) -> Any:
+def _curves(found: Results, names: list[str]) -> Any:
     problems = list(found[names[0]])
     figure, axes = new_figure(1, len(problems), height=3.6)
     for ax, problem in zip(axes.flat, problems, strict=True):
@@ -239,7 +237,7 @@ def _curves(found: Found, names: list[str]) -> Any:
     return figure
 
 
-def _jumps_figure(found: Found) -> Any:
+def _jumps_figure(found: Results) -> Any:
     problems = list(found[PAPER])
     figure, axes = new_figure(1, len(problems), height=3.6)
     for ax, problem in zip(axes.flat, problems, strict=True):

@@ -60,9 +60,9 @@ def above(energy: float, bound: float) -> str:
     return percent((energy - bound) / abs(bound)) if bound else "-"
 
 
-def percent(share: float) -> str:
-    """A share, with as many digits as figures of this page need."""
-    return f"{100 * share:.2f} %" if abs(share) < 0.1 else f"{100 * share:.1f} %"
+def percent(share: float, sign: str = "") -> str:
+    """A share, with as many digits as figures of this page need; `sign="+"` tells that of a difference."""
+    return f"{100 * share:{sign}.{2 if abs(share) < 0.1 else 1}f} %"
 
 
 def seconds_of(res: MAPResult) -> float:

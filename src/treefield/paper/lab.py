@@ -118,7 +118,9 @@ class Experiment:
         and its caption."""
         part = Section(title, text=text, table=table or [])
         if table:
-            self.files[f"{name}.csv"] = _csv(list(table[0]), [list(row.values()) for row in table])
+            self.files[f"{name}.csv"] = _csv(
+                list(table[0]), [[row.get(column, "") for column in table[0]] for row in table]
+            )
             part.files.append(f"{self.name}/{name}.csv")
         for stem, (figure, caption) in (figures or {}).items():
             for suffix in ("svg", "png"):

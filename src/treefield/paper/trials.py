@@ -17,7 +17,7 @@ PAPER = "T-ILS (paper)"
 MULTISTART, FULL_MULTISTART = "multistart", "multistart, full local minima"
 SHARES = 1, 3, 10, 30, 100  # of rho_max, in per cent
 
-Found = dict[str, dict[str, list[MAPResult]]]  # the results of all seeds, for each problem, for each setting
+Results = dict[str, dict[str, list[MAPResult]]]  # the results of all seeds, for each problem, for each setting
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,10 +67,10 @@ SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def searched(kept: Experiment, lab: Lab, seeds: range) -> Found:
+def searched(kept: Experiment, lab: Lab, seeds: range) -> Results:
     """Every setting for the same short time, on both problems with every seed."""
     problems = both_problems(lab, seeds)
-    found: Found = {name: {problem.name: [] for problem in problems} for name in SETTINGS}
+    found: Results = {name: {problem.name: [] for problem in problems} for name in SETTINGS}
     for name, (method, changed) in SETTINGS.items():
         for problem in problems:
             for seed, mrf in problem.models.items():
