@@ -62,7 +62,8 @@ def experiment(lab: Lab) -> Experiment:
             for number, (problem, energies) in enumerate(found.items(), 1)
         },
     )
-    ablation.raw("combinations", [row for problem, energies in found.items() for row in _rows(problem, energies)])
+    combinations = [(name, *levels, energy) for name, cells in found.items() for levels, energy in cells.items()]
+    ablation.raw("combinations", ["problem", *FACTORS, "energy"], combinations)
     return ablation.finish()
 
 
@@ -124,13 +125,6 @@ def _lesson(problem: str, cells: Cells) -> str:
         f"{start}. The best combination is {', '.join(best)} with {cells[best]:,.0f}; the paper's has "
         f"{cells[PAPER_LEVELS]:,.0f}."
     )
-
-
-def _rows(problem: str, cells: Cells) -> list[dict[str, Any]]:
-    return [
-        {"problem": problem, **dict(zip(FACTORS, levels, strict=True)), "energy": energy}
-        for levels, energy in cells.items()
-    ]
 
 
 def _counted() -> str:

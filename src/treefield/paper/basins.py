@@ -65,7 +65,7 @@ def hops_of(experiment: Experiment, mrf: GridMRF, seed: int, iterations: int) ->
         hops.append(Hop(*places[-1], y.copy(), change is not None))
         return change
 
-    moved = {"jump": recorded_jump, "accept": recorded_accept}
+    moved: dict[str, Any] = {"jump": recorded_jump, "accept": recorded_accept}
     res = experiment.run(_PROBLEM, "T-ILS (paper)", mrf, "random", seed=seed, maxiter=iterations, **moved)
     return hops, res
 

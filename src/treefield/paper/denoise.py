@@ -68,7 +68,9 @@ def _searched(denoise: Experiment, lab: Lab, image: NoisyImage) -> tuple[dict[st
     ]
     found = {}
     for row, method, x0, row_seeds, limits in plan:
-        found[row] = Found.by([denoise.run(image.name, method, mrf, x0, seed=seed, **limits) for seed in row_seeds])
+        found[row] = Found.by(
+            [denoise.run(image.name, row, mrf, x0, method=method, seed=seed, **limits) for seed in row_seeds]
+        )
     lab.tell(f"{image.name}: alpha-expansion")
     return found | by_expansion(mrf), max(res.lower_bound for res in found["minimize"].runs)
 

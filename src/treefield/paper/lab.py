@@ -6,7 +6,7 @@ import csv
 import dataclasses
 import inspect
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -96,13 +96,12 @@ class Experiment:
         self.files: dict[str, bytes] = {}
         self._traces: list[tuple[str, str, int, np.ndarray]] = []
 
-    def run(self, problem: str, method: str, mrf: Any, x0: Any = None, *, seed: int = 0, **options: Any) -> MAPResult:
-        """As `Lab.run`, and the trace goes to the raw figures."""
-        return self.keep(problem, method, self._lab.run(problem, method, mrf, x0, seed=seed, **options), seed)
-
-    def keep(self, problem: str, method: str, res: MAPResult, seed: int = 0) -> MAPResult:
-        """Have a run's trace among the raw figures; returns the run."""
-        self._traces.append((problem, method, seed, res.trace))
+    def run(
+        self, problem: str, name: str, mrf: Any, x0: Any = None, *, method: str = "", seed: int = 0, **options: Any
+    ) -> MAPResult:
+        """As `Lab.run`, and the trace goes to the raw figures, under a name of its own if `method` is another."""
+        res = self._lab.run(problem, method or name, mrf, x0, seed=seed, **options)
+        self._traces.append((problem, name, seed, res.trace))
         return res
 
     def section(
@@ -117,21 +116,22 @@ class Experiment:
         """Add a part to the page: paragraphs, a table (also `name`.csv) and figures: a file's stem, a Matplotlib figure
         and its caption."""
         part = Section(title, text=text, table=table or [])
+        self.sections.append(part)
         if table:
-            self.files[f"{name}.csv"] = _csv(
-                list(table[0]), [[row.get(column, "") for column in table[0]] for row in table]
-            )
-            part.files.append(f"{self.name}/{name}.csv")
+            self.raw(name, list(table[0]), ([row.get(column, "") for column in table[0]] for row in table))
         for stem, (figure, caption) in (figures or {}).items():
             for suffix in ("svg", "png"):
                 self.files[f"{stem}.{suffix}"] = _drawn(figure, suffix)
             svg = self.files[f"{stem}.svg"].decode()
             part.drawings.append(Drawing(caption, svg, [f"{self.name}/{stem}.{end}" for end in ("png", "svg")]))
-        self.sections.append(part)
 
-    def raw(self, name: str, rows: list[dict[str, Any]]) -> None:
-        """Have a table as a file alone, named under the last section."""
-        self.files[f"{name}.csv"] = _csv(list(rows[0]), [list(row.values()) for row in rows])
+    def raw(self, name: str, columns: list[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Have figures as the file `name`.csv, with a link under the last section."""
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+        self.files[f"{name}.csv"] = file.getvalue().encode()
         self.sections[-1].files.append(f"{self.name}/{name}.csv")
 
     def energy(self, what: str, ours: float, paper: float, why: str) -> None:
@@ -150,22 +150,13 @@ class Experiment:
         """Write the traces down, once all is run."""
         if self._traces:
             columns = ["iteration", "seconds", "energy", "best", "bound"]
-            rows = [
-                [problem, method, seed, *row]
+            rows = (
+                (problem, method, seed, *row)
                 for problem, method, seed, trace in self._traces
                 for row in trace[columns].tolist()
-            ]
-            self.files["traces.csv"] = _csv(["problem", "method", "seed", *columns], rows)
-            self.sections[-1].files.append(f"{self.name}/traces.csv")
+            )
+            self.raw("traces", ["problem", "method", "seed", *columns], rows)
         return self
-
-
-def _csv(columns: list[str], rows: list[list[Any]]) -> bytes:
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return file.getvalue().encode()
 
 
 def _drawn(figure: Any, kind: str) -> bytes:

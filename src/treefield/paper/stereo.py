@@ -103,7 +103,9 @@ def _searched(stereo: Experiment, lab: Lab, pair: StereoPair, mrf: Any) -> tuple
     ]
     found = {f"scan-line, nu = {nu:g}": Found.by([res]) for nu, res in line.items()}
     for row, method, x0, row_seeds, limits in plan:
-        found[row] = Found.by([stereo.run(pair.name, method, mrf, x0, seed=seed, **limits) for seed in row_seeds])
+        found[row] = Found.by(
+            [stereo.run(pair.name, row, mrf, x0, method=method, seed=seed, **limits) for seed in row_seeds]
+        )
     lab.tell(f"{pair.name}: alpha-expansion")
     return found | by_expansion(mrf), max(res.lower_bound for res in found["minimize"].runs)
 

@@ -75,6 +75,6 @@ def searched(kept: Experiment, lab: Lab, seeds: range) -> Results:
         for problem in problems:
             for seed, mrf in problem.models.items():
                 options = {"time_limit": lab.effort.short} | changed
-                res = lab.run(problem.name, method, mrf, problem.x0, seed=seed, **options)
-                found[name][problem.name].append(kept.keep(problem.name, name, res, seed))
+                res = kept.run(problem.name, name, mrf, problem.x0, method=method, seed=seed, **options)
+                found[name][problem.name].append(res)
     return found
