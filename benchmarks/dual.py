@@ -1,18 +1,13 @@
-"""The dual and `minimize`: what an iteration costs, and alpha-expansion, TRW-S and loopy belief propagation beside
-them."""
-
-import pathlib
+"""The dual and `minimize`: what an iteration costs, the Middlebury MRF benchmark, and a bound that does not close."""
 
 import numpy as np
 
-import peers
 import problems
 import treefield as tf
 from measure import milliseconds, table
 from search import best_search, energy_at, missing, seconds_to
 from treefield.paper.problems import ising_field
 
-OUTPUT = pathlib.Path(__file__).resolve().parents[1] / "bench-output"
 GOALS = {
     "tsukuba": (369_353, 6),
     "venus": (3_050_000, 10),
@@ -24,7 +19,6 @@ REFERENCE = {
     "venus": (3_048_391, 3_047_927.8, 3_125_962),
     "penguin": (15_348_907, 15_344_234.3, 15_756_648),
 }
-SHARES = {"Tsukuba": 15, "Venus": 8, "Penguin": 3}  # of PyMaxflow's time: one in so many is the goal
 
 
 def warm(mrf, seconds=2.0):
@@ -103,38 +97,6 @@ def described(what, res, goal):
     ]
 
 
-def expansion():
-    """The paper's energies: time to alpha-expansion's own final energy, in the same run."""
-    if missing():
-        return
-    rows = []
-    for name, mrf in (("Tsukuba", problems.tsukuba()), ("Venus", problems.venus()), ("Penguin", problems.penguin())):
-        warm(mrf, 4.0)
-        runs = [tf.minimize(mrf, rng=seed, tol=0, time_limit=6.0) for seed in range(3)]
-        for peer, solve in peers.PEERS.items():
-            found = [solve(mrf) for _ in range(3)]
-            if found[0] is None:
-                continue
-            energy, took = found[0][1], float(np.median([seconds for *_, seconds in found]))
-            reached = float(np.median([seconds_to(res, energy) for res in runs]))
-            goal = f"1/{SHARES[name]}" if peer == "PyMaxflow" else ""
-            ratio = f"1/{took / reached:.1f}"
-            rows.append(
-                [
-                    f"{name}: {peer} {peers.version(peer)}",
-                    f"{energy:,.0f}",
-                    f"{took:.2f}",
-                    f"{reached:.3f}",
-                    ratio,
-                    goal,
-                ]
-            )
-        for res in runs[:1]:
-            rows.append([f"{name}: minimize, 6 s: gap {res.gap:.1e}, {res.message}", f"{res.fun:,.0f}", "", "", "", ""])
-    columns = ["", "energy", "its s", "minimize's s to it", "share", "goal"]
-    table("Alpha-expansion and minimize on the paper's energies, medians of 3", columns, rows)
-
-
 def frustrated():
     """An Ising field on which the bound does not close: `minimize` beside its parts."""
     mrf = ising_field()
@@ -156,54 +118,3 @@ def frustrated():
     rows.append(["minimize above the best part", *(f"{100 * value:.3f} %" for value in worse), ""])
     columns = ["Ising 500x500, lambda = 1", *(f"{seconds:g} s" for seconds in moments), "bound"]
     table("A bound that does not close, medians of 3 seeds (goal: within 0.05 %)", columns, rows)
-
-
-def beliefs():
-    """Loopy belief propagation on the paper's Ising fields, as in its figure 4."""
-    rows, curves = [], {}
-    for strength in (0.5, 1.0):
-        mrf = ising_field(strength=strength)
-        limit = 5.0
-        strong = {"schedule": "sequential", "damping": 0.5, "decoding": "sequential"}
-        for options in ({}, strong):
-            tf.loopy_bp(mrf, maxiter=1, **options)
-        tf.t_ils(mrf, maxiter=1, rng=0)
-        warm(mrf)
-        curves[strength] = {
-            "loopy BP (paper: parallel, undamped, Eq. 6)": tf.loopy_bp(mrf, tol=0, time_limit=limit),
-            "loopy BP (sequential, damped, decoded in turn)": tf.loopy_bp(mrf, tol=0, time_limit=limit, **strong),
-            "T-ILS (paper)": tf.t_ils(mrf, rng=0, time_limit=limit),
-            "trw": tf.trw(mrf, tol=0, time_limit=limit),
-            "minimize": tf.minimize(mrf, rng=0, tol=0, time_limit=limit),
-        }
-    for what in curves[0.5]:
-        rows.append([what, *(f"{curves[strength][what].fun:,.0f}" for strength in (0.5, 1.0))])
-    rows.append(["lower bound", *(f"{curves[strength]['minimize'].lower_bound:,.0f}" for strength in (0.5, 1.0))])
-    table("Ising 500x500, energy after 5 s", ["", "lambda = 0.5", "lambda = 1"], rows)
-    draw(curves)
-
-
-def draw(curves):
-    """Energies against time, one picture for each strength."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        print('  no picture: Matplotlib is not installed (pip install "treefield[plot]")')
-        return
-    figure, axes = plt.subplots(1, len(curves), figsize=(11, 4.2))
-    for ax, (strength, runs) in zip(axes, curves.items(), strict=True):
-        for name, res in runs.items():
-            ax.plot(np.maximum(res.trace["seconds"], 1e-3), res.trace["best"], label=name)
-        bound = runs["minimize"].trace
-        ax.plot(bound["seconds"], bound["bound"], "k--", linewidth=1, label="lower bound")
-        ax.set(xscale="log", xlabel="seconds", ylabel="energy", title=f"Ising 500x500, lambda = {strength:g}")
-        least, start = (
-            runs["minimize"].lower_bound,
-            runs["loopy BP (paper: parallel, undamped, Eq. 6)"].trace["best"][1],
-        )
-        ax.set_ylim(least - 0.05 * (start - least), start)
-    axes[0].legend(fontsize=7)
-    figure.tight_layout()
-    OUTPUT.mkdir(exist_ok=True)
-    figure.savefig(OUTPUT / "ising.png", dpi=110)
-    print(f"  picture: {OUTPUT.name}/ising.png")

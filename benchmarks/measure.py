@@ -1,8 +1,12 @@
-"""How benchmarks measure and print."""
+"""How benchmarks measure, and how they tell: what is printed is kept until run.py writes it down."""
 
+import pathlib
 import time
 
 import numpy as np
+
+OUTPUT = pathlib.Path(__file__).resolve().parents[1] / "bench-output"
+_KEPT = {"words": [], "tables": [], "pictures": []}
 
 
 def milliseconds(work, repeat=30, prepare=None):
@@ -17,15 +21,40 @@ def milliseconds(work, repeat=30, prepare=None):
     return 1e3 * float(np.median(times))
 
 
+def slope(sizes, times):
+    """The exponent of the power law that fits best: of log time against log size, by least squares."""
+    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+
+
 def table(title, columns, rows):
     """Print rows under a title."""
-    widths = [max(len(str(row[i])) for row in [columns, *rows]) for i in range(len(columns))]
+    rows = [[str(cell) for cell in row] for row in rows]
+    _KEPT["tables"].append({"title": title, "columns": columns, "rows": rows})
+    widths = [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]
+    sides = ["<", *">" * (len(columns) - 1)]
     print(f"\n{title}", flush=True)
     for row in [columns, *rows]:
-        print(
-            "  "
-            + "  ".join(
-                str(cell).ljust(width) if i == 0 else str(cell).rjust(width)
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-        )
+        print("  " + "  ".join(f"{cell:{side}{n}}" for cell, side, n in zip(row, sides, widths, strict=True)))
+
+
+def say(words):
+    """Print a line, once in a section."""
+    if words not in _KEPT["words"]:
+        _KEPT["words"].append(words)
+        print(f"\n{words}", flush=True)
+
+
+def picture(figure, name):
+    """Write a Matplotlib figure to the folder of outputs."""
+    OUTPUT.mkdir(exist_ok=True)
+    figure.savefig(OUTPUT / name, dpi=110)
+    _KEPT["pictures"].append(name)
+    print(f"  picture: {OUTPUT.name}/{name}", flush=True)
+
+
+def taken():
+    """All that was told since this was last called: words, tables, pictures."""
+    told = {kind: list(things) for kind, things in _KEPT.items()}
+    for things in _KEPT.values():
+        things.clear()
+    return told

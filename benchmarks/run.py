@@ -1,224 +1,36 @@
-"""Prints what treefield costs and what it finds, as ratios measured in this run: ``make bench``, or ``run.py NAME ...``
-for some of it."""
+"""Prints what treefield costs and what it finds, beside its peers, as ratios measured in this run, and writes it to
+bench-output/: ``make bench``, or ``run.py NAME ...`` for some of it, ``run.py --list`` for the names."""
 
-import math
-import pathlib
-import subprocess
+import argparse
+import signal
 import sys
-
-import numpy as np
+import time
 
 import applications
+import curves
 import dual
-import problems
+import growth
+import measure
+import record
 import search
-import treefield as tf
-from measure import milliseconds, table
-from one_chain import OneChainIsing
-from treefield.paper.problems import ising_field
-
-
-def sweep_times(mrfs, sweeps=10, repeat=9, **options):
-    """The median times of the first, any and the tenth sweep from a random start, and of copying the unary, by model.
-
-    The models take turns, so that what else the machine does meets them alike. In milliseconds.
-    """
-    sets = [mrf.tree_set(threads=1, **options) for mrf in mrfs]
-    targets = [np.empty_like(mrf.unary) for mrf in mrfs]
-    times = np.empty((len(mrfs), repeat, sweeps))
-    copies = np.empty((len(mrfs), repeat, 10))
-    for seed in range(repeat):
-        for number, (mrf, trees) in enumerate(zip(mrfs, sets, strict=True)):
-            x = np.random.default_rng(seed).integers(mrf.labels, size=mrf.shape, dtype=np.int32)
-            for sweep in range(sweeps):
-                times[number, seed, sweep] = milliseconds(lambda trees=trees, x=x: trees.sweep(x), 1)
-            for copy in range(10):
-                copies[number, seed, copy] = milliseconds(lambda n=number, mrf=mrf: np.copyto(targets[n], mrf.unary), 1)
-    middle = np.median(times, axis=1)
-    return middle[:, 0], np.median(middle, axis=1), middle[:, -1], np.median(copies, axis=(1, 2))
-
-
-def sweeps():
-    """One banded sweep (rows and columns, forward and back, checked in float64), one thread."""
-    costs = {"random costs": (255 * np.random.default_rng(0).random((288, 384, 16))).astype(np.float32)}
-    if problems.data_folder() is not None:
-        costs["Tsukuba"] = problems.tsukuba().unary
-    kinds = [tf.Potts(20.0), tf.TruncatedLinear(20.0, 2), tf.TruncatedQuadratic(20.0, 7)]
-    columns = ["288x384x16 float32", "first ms", "median of 10", "tenth", "np.copyto ms", "sweep / copy", "to Potts"]
-    for name, unary in costs.items():
-        found = zip(kinds, *sweep_times([tf.GridMRF(unary, kind) for kind in kinds]), strict=True)
-        rows = [[kind, *times, times[1] / times[3]] for kind, *times in found]
-        rows = [[row[0], *(f"{value:.2f}" for value in row[1:]), f"{row[2] / rows[0][2]:.2f}"] for row in rows]
-        table(f"One banded sweep from a random start, one thread, {name}", columns, rows)
-
-
-def ising():
-    """The Ising field against the one-chain-at-a-time loop."""
-    mrf = ising_field()
-    plain = OneChainIsing(mrf)
-    x = np.random.default_rng(0).integers(2, size=mrf.shape, dtype=np.int32)
-    plain.sweep(x.copy())
-    before = milliseconds(lambda: plain.sweep(x))
-    first, typical, last, _ = sweep_times([mrf, ising_field(dtype=np.float64)])
-    loop = (before + milliseconds(lambda: plain.sweep(x))) / 2
-    rows = [["one chain at a time, float32", f"{loop:.2f}", "", "", "1.0"]]
-    for number, name in enumerate(("lanes, float32", "lanes, float64")):
-        times = typical[number], first[number], last[number]
-        rows.append([name, *(f"{value:.2f}" for value in times), f"{loop / typical[number]:.1f}"])
-    table("Ising 500x500, one sweep, one thread", ["", "ms (median of 10)", "first", "tenth", "times faster"], rows)
-
-
-def threads():
-    """Two threads against one."""
-    rng = np.random.default_rng(0)
-    mrf = tf.GridMRF(rng.random((1000, 1000, 16), dtype=np.float32), tf.Potts(0.3))
-    sets = {number: mrf.tree_set(threads=number) for number in (1, 2)}
-    x = rng.integers(16, size=mrf.shape, dtype=np.int32)
-    times = {1: [], 2: []}
-    for _ in range(15):
-        for number, trees in sets.items():
-            y = x.copy()
-            times[number] += [milliseconds(lambda trees=trees, y=y: trees.sweep(y), 1) for _ in range(10)]
-    one, two = (float(np.median(times[number])) for number in (1, 2))
-    table(
-        "Threads, 1000x1000x16 Potts float32",
-        ["threads", "ms per sweep", "speed-up"],
-        [[1, f"{one:.1f}", "1.00"], [2, f"{two:.1f}", f"{one / two:.2f}"]],
-    )
-
-
-def tsukuba():
-    """The paper's stereo energies: scan-line, then one sweep."""
-    if problems.data_folder() is None:
-        print("\nTsukuba and Venus: skipped, the pictures are not here (set TREEFIELD_DATA)")
-        return
-    rows = []
-    paper = {
-        "Tsukuba": {
-            "scan-line, nu = 1": 814_121,
-            "scan-line, nu = 0.4": 658_946,
-            "scan-line -> rows-columns": 427_860,
-            "random -> rows-columns": 739_370,
-        },
-        "Venus": {
-            "scan-line, nu = 1": 1_362_067,
-            "scan-line, nu = 0.4": 1_198_324,
-            "scan-line -> rows-columns": 669_973,
-            "random -> rows-columns": 1_048_587,
-        },
-    }
-    for name, mrf in (("Tsukuba", problems.tsukuba()), ("Venus", problems.venus())):
-        found = {"scan-line, nu = 1": tf.scan_line(mrf).fun, "scan-line, nu = 0.4": tf.scan_line(mrf, nu=0.4).fun}
-        for start in ("scan-line", "random"):
-            for trees in ("rows-columns", "bands", "alternating", "combs"):
-                found[f"{start} -> {trees}"] = tf.t_icm(mrf, start, trees=trees, maxiter=1, rng=0).fun
-        rows += [
-            [f"{name}: {what}", f"{energy:,.0f}", f"{paper[name][what]:,}" if what in paper[name] else ""]
-            for what, energy in found.items()
-        ]
-    table("The paper's stereo energy, one sweep", ["", "energy", "paper"], rows)
-
-
-def icm():
-    """T-ICM against ICM from the same random start."""
-    rows = []
-    models = {"Ising 500x500": ising_field()}
-    if problems.data_folder() is not None:
-        models["Tsukuba"] = problems.tsukuba()
-    for name, mrf in models.items():
-        x0 = np.random.default_rng(0).integers(mrf.labels, size=mrf.shape)
-        (height, width), digits = mrf.shape, math.log10(mrf.labels)
-        tf.icm(mrf, x0, maxiter=1)
-        lines = f"{height} x 10^{width * digits:.0f} + {width} x 10^{height * digits:.0f}"
-        for what, res, size in (
-            ("ICM, converged", tf.icm(mrf, x0), f"{mrf.labels * mrf.size}"),
-            ("T-ICM rows-columns, 1 sweep", tf.t_icm(mrf, x0, trees="rows-columns", maxiter=1), lines),
-            ("T-ICM bands, 1 sweep", tf.t_icm(mrf, x0, maxiter=1), lines),
-            ("T-ICM bands, converged", tf.t_icm(mrf, x0), lines),
-        ):
-            sweeping = 1e3 * (res.trace["seconds"][-1] - res.trace["seconds"][0])
-            rows.append([f"{name}: {what}", f"{res.fun:,.0f}", res.nit, f"{sweeping:.1f}", size])
-    table(
-        "ICM and T-ICM from the same random start", ["", "energy", "sweeps", "ms", "labellings searched at once"], rows
-    )
-
-
-_MEMORY = """
-import sys, time
-import numpy as np
-import treefield as tf
-
-def peak():
-    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
-
-def reset():
-    open("/proc/self/clear_refs", "w").write("5")
-
-memory = sys.argv[1]
-small = tf.GridMRF(np.zeros((64, 64, 8), np.uint8), tf.Potts(5.0))
-tf.t_icm(small, maxiter=1, memory=memory, rng=0)
-unary = np.random.default_rng(0).integers(0, 256, (3000, 3000, 8), dtype=np.uint8)
-mrf = tf.GridMRF(unary, tf.Potts(20.0))
-reset()
-before = peak()
-res = tf.t_icm(mrf, maxiter=4, memory=memory, rng=0, threads=2)
-seconds = np.diff(res.trace["seconds"])[1:]  # the first sweep packs
-print(peak() - before, unary.nbytes / 2**20, res.x.nbytes / 2**20, np.median(seconds), res.fun)
-"""
-
-
-def memory():
-    """Peak memory of a T-ICM run beyond the arrays handed in."""
-    if not pathlib.Path("/proc/self/clear_refs").exists():
-        print("\nMemory: skipped, it is measured through Linux's /proc")
-        return
-    rows, seconds = [], None
-    for kind in ("auto", "low"):
-        done = subprocess.run([sys.executable, "-c", _MEMORY, kind], capture_output=True, text=True, check=True)
-        extra, unary, labelling, sweep, energy = map(float, done.stdout.split())
-        seconds = seconds or sweep
-        rows.append(
-            [
-                f'memory="{kind}"',
-                f"{extra:.0f}",
-                f"{extra / unary:.2f}",
-                f"{extra - labelling:.0f}",
-                f"{sweep:.2f}",
-                f"{sweep / seconds:.2f}",
-                f"{energy:,.0f}",
-            ]
-        )
-    columns = [
-        "3000x3000x8 uint8, two threads",
-        "MB beyond the inputs",
-        "in unaries",
-        "less the labelling",
-        "s per sweep",
-        "slower",
-        "energy",
-    ]
-    table("Memory", columns, rows)
-
+import speed
 
 SECTIONS = {
     section.__name__: section
     for section in (
-        sweeps,
-        ising,
-        threads,
-        tsukuba,
-        icm,
-        memory,
+        speed.sweeps,
+        speed.ising,
+        speed.threads,
+        speed.memory,
+        growth.growth,
         search.merging,
-        search.paper,
         search.annealing,
         search.best,
         search.jumps,
         dual.strips,
-        dual.expansion,
         dual.middlebury,
         dual.frustrated,
-        dual.beliefs,
+        curves.curves,
         applications.depth,
         applications.noise,
         applications.startup,
@@ -226,6 +38,46 @@ SECTIONS = {
 }
 
 
+class Interrupted(BaseException):
+    """Ctrl-C. Not KeyboardInterrupt, at which a search would return what it has found and the section would go on."""
+
+
+def main(arguments):
+    """Run the sections that are named, or all; each is written down as soon as it is done."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a section; all if none is named")
+    parser.add_argument("--list", action="store_true", help="name the sections and end")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.names if name not in SECTIONS]
+    if unknown:
+        sys.exit(f"no section is named {unknown[0]!r}; there are {', '.join(SECTIONS)}")
+    if options.list:
+        for name, section in SECTIONS.items():
+            print(f"{name:12}{section.__doc__.splitlines()[0]}")
+        return
+    signal.signal(signal.SIGINT, stop)
+    names = options.names or list(SECTIONS)
+    for done, name in enumerate(names):
+        try:
+            run(name)
+        except Interrupted:
+            print(f"\ninterrupted in {name}; done: {', '.join(names[:done]) or 'nothing'}")
+            sys.exit(130)
+    print(f"\nThe tables are in {measure.OUTPUT.name}/: {record.MARKDOWN}, {record.DATA}")
+
+
+def run(name):
+    """Run one section and write down what it says."""
+    start = time.time()
+    measure.taken()
+    SECTIONS[name]()
+    record.keep(measure.OUTPUT, name, start, measure.taken())
+
+
+def stop(number, frame):
+    """What Ctrl-C does."""
+    raise Interrupted
+
+
 if __name__ == "__main__":
-    for wanted in sys.argv[1:] or SECTIONS:
-        SECTIONS[wanted]()
+    main(sys.argv[1:])

@@ -1,16 +1,15 @@
-"""T-ILS: the paper's figures, its own best against annealing, and what each jump brings."""
-
-import time
+"""T-ILS: its best against annealing, on the pictures, and what each jump brings."""
 
 import numpy as np
 
+import peers
 import problems
 import treefield as tf
-from measure import milliseconds, table
+from measure import milliseconds, say, table
 from treefield import moves
+from treefield.paper.methods import BEST
 from treefield.paper.problems import ising_field
 
-PAPER = {"Tsukuba": 403_129, "Venus": 635_305}
 GOALS = {"Tsukuba": {1.0: 392_700, 4.0: 392_000}, "Venus": {4.0: 631_500}, "Penguin": {4.0: 410_000}}
 
 
@@ -19,8 +18,7 @@ SCRAMBLED = moves.BoxJump("scramble", size=(8, 8), density=1.0)
 
 def best_search(mrf, x0=None, jump=None, **limits):
     """T-ILS with the best jump, for most models, and acceptance."""
-    jump = moves.MixedJump() if jump is None else jump
-    return tf.t_ils(mrf, x0, jump=jump, accept=moves.PerComponent(), trees="bands", **limits)
+    return tf.t_ils(mrf, x0, **BEST | ({} if jump is None else {"jump": jump}) | limits)
 
 
 def energy_at(res, seconds):
@@ -38,7 +36,7 @@ def seconds_to(res, energy):
 def missing():
     """Whether the pictures are not here, with a word about it."""
     if problems.data_folder() is None:
-        print("\nStereo and Penguin: skipped, the pictures are not here (set TREEFIELD_DATA)")
+        say("Stereo and Penguin: skipped, the pictures are not here (set TREEFIELD_DATA)")
         return True
     return False
 
@@ -78,38 +76,13 @@ def swept_jump(mrf, trees, x, rng):
     return y
 
 
-def paper():
-    """Algorithm 2 as in the paper, from scan-line, 1000 iterations."""
-    if missing():
-        return
-    rows = []
-    for name, mrf in (("Tsukuba", problems.tsukuba()), ("Venus", problems.venus())):
-        runs = [tf.t_ils(mrf, "scan-line", maxiter=1000, rng=seed, threads=1) for seed in range(5)]
-        energies = [res.fun for res in runs]
-        seconds = np.median([res.trace["seconds"][-1] for res in runs])
-        spread = f"{min(energies):,.0f} - {max(energies):,.0f}"
-        rows.append([name, f"{np.median(energies):,.0f}", spread, f"{PAPER[name]:,}", f"{seconds:.1f}"])
-    columns = ["scan-line -> T-ILS(1000)", "energy (median of 5)", "range", "paper", "s"]
-    table("T-ILS with the paper's settings", columns, rows)
-
-
 def annealing():
     """The Ising field, lambda = 1, against simulated annealing."""
-    try:
-        import dimod
-        from dwave.samplers import SimulatedAnnealingSampler
-    except ImportError:
-        print('\nAnnealing: skipped, dwave-samplers is not installed (pip install "treefield[bench]")')
-        return
     mrf = ising_field()
-    linear, edges, couplings = problems.ising_terms(mrf)
-    bqm = dimod.BinaryQuadraticModel.from_numpy_vectors(linear, (edges[:, 0], edges[:, 1], couplings), 0.0, "SPIN")
-    start = time.perf_counter()
-    sample = SimulatedAnnealingSampler().sample(bqm, num_sweeps=4000, num_reads=1, seed=0)
-    took = time.perf_counter() - start
-    spins = np.empty(mrf.size)
-    spins[np.array(sample.variables)] = sample.record.sample[0]
-    theirs = mrf.energy((spins.reshape(mrf.shape) > 0).astype(int))
+    found = peers.annealing(mrf)
+    if found is None:
+        return
+    _, theirs, took = found
     tf.anneal(mrf, maxiter=2, rng=0)
     best_search(mrf, maxiter=10, rng=0)
     ours = tf.anneal(mrf, maxiter=4000, rng=0)

@@ -57,11 +57,11 @@ def _outcome(compared: list[Any], effort: Effort, words: str, missing: list[str]
     return Section("The paper and this run", text=text, table=rows, facts=surroundings())
 
 
-def surroundings() -> dict[str, str]:
+def surroundings(packages: tuple[str, ...] = _PACKAGES) -> dict[str, str]:
     """The machine, and the version of everything that bears on the figures."""
     facts = {"treefield": __version__, "Python": platform.python_version(), "cores": str(os.cpu_count())}
     facts["machine"] = f"{platform.system()} {platform.machine()}"
-    for package in _PACKAGES:
+    for package in packages:
         try:
             facts[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

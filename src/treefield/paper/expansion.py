@@ -11,11 +11,14 @@ import numpy as np
 from treefield.models.pairwise import edge_shape
 
 
-def alpha_expansion(mrf: Any, max_cycles: int | None = None) -> tuple[np.ndarray, float, float] | None:
+def alpha_expansion(
+    mrf: Any, max_cycles: int | None = None, labels: np.ndarray | None = None
+) -> tuple[np.ndarray, float, float] | None:
     """The labelling, its energy by treefield's own count and the seconds of PyMaxflow's call alone (imports and the
     change of dtype left out); None where it is not installed.
 
-    It takes a metric shared by all edges; another model is a ValueError. With `max_cycles` it ends after so many.
+    It takes a metric shared by all edges; another model is a ValueError. With `max_cycles` it ends after so many. It
+    starts from `labels`, which it leaves alone, or from each site's cheapest label.
     """
     try:
         maxflow: Any = importlib.import_module("maxflow")
@@ -27,7 +30,10 @@ def alpha_expansion(mrf: Any, max_cycles: int | None = None) -> tuple[np.ndarray
     table = weights[0] * metric(mrf)
     dtype = np.int64 if whole(mrf.unary) and whole(table) else np.float64  # it knows no other; integers are faster
     unary, table = mrf.unary.astype(dtype), table.astype(dtype)
-    return timed(lambda: maxflow.fastmin.aexpansion_grid(unary, table, max_cycles=max_cycles), mrf)
+    start = (
+        None if labels is None else labels.astype(np.int8 if mrf.labels < 128 else np.int64)
+    )  # a copy, as it wants it
+    return timed(lambda: maxflow.fastmin.aexpansion_grid(unary, table, max_cycles, start), mrf)
 
 
 def timed(solve: Any, mrf: Any) -> tuple[np.ndarray, float, float]:

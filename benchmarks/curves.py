@@ -1,0 +1,198 @@
+"""Energy against time, beside the peers, and how long treefield takes to their energies."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import peers
+import problems
+import treefield as tf
+from dual import REFERENCE
+from measure import picture, say, table
+from search import missing, seconds_to
+from treefield.paper.drawing import draw_curves, new_figure, zoom
+from treefield.paper.methods import METHODS
+from treefield.paper.problems import ising_field
+
+REPEATS = 3  # of each search, with seeds of its own, and of each peer
+EXPANSION, ANNEALING = ("PyMaxflow", "gco-wrapper"), ("dwave-samplers",)
+OURS = ("minimize", "T-ILS (best)", "T-ILS (paper)", "TRW-S")
+COMPARED = OURS[:2]  # whose times to a peer's energy are told
+NAMES = {
+    "PyMaxflow": "PyMaxflow, expansion, by cycle",
+    "gco-wrapper": "gco-wrapper, expansion, 1, 2, ... cycles",
+    "dwave-samplers": "dwave-samplers, annealing, 10 to 4000 sweeps",
+}
+COLOURS = {"PyMaxflow": "#c0392b", "gco-wrapper": "#e67e22", "dwave-samplers": "#8e44ad"}
+LEAST = 1e-4  # per cent above the bound: what is drawn for less
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """What is searched, for how long, who can be asked beside, and what others have published."""
+
+    title: str
+    load: Callable[[], Any]
+    seconds: float
+    peers: tuple[str, ...] = EXPANSION
+    x0: Any = "scan-line"  # of T-ILS
+    published: tuple[float, float, float] | None = None  # TRW-S, its bound, expansion
+    goal: int | None = None  # one in so many of PyMaxflow's time
+
+
+PROBLEMS = {
+    "ising": Problem("Ising 500x500, lambda = 1", ising_field, 5.0, ANNEALING, None),
+    "tsukuba": Problem("Tsukuba", problems.tsukuba, 3.0, goal=15),
+    "venus": Problem("Venus", problems.venus, 5.0, goal=8),
+    "penguin": Problem("Penguin", problems.penguin, 6.0, goal=3),
+    "middlebury-tsukuba": Problem(
+        "Middlebury tsukuba", problems.middlebury_tsukuba, 3.0, published=REFERENCE["tsukuba"]
+    ),
+    "middlebury-venus": Problem("Middlebury venus", problems.middlebury_venus, 5.0, published=REFERENCE["venus"]),
+    "middlebury-penguin": Problem(
+        "Middlebury penguin", problems.middlebury_penguin, 8.0, published=REFERENCE["penguin"]
+    ),
+}
+
+
+def curves():
+    """Energy against time on the paper's and the Middlebury problems, and our time to each peer's energy."""
+    rows = []
+    for name, problem in PROBLEMS.items():
+        if name != "ising" and missing():
+            break
+        mrf = problem.load()
+        points = asked(mrf, problem)
+        runs, ends = repeated(mrf, problem, list(points))
+        rows += [compared(problem, peer, ends[peer], runs) for peer in points]
+        rows += published(problem, runs)
+        rows += [described(problem, method, runs[method]) for method in runs]
+        draw(name, problem, runs, {peer: drawn(points[peer], ends[peer]) for peer in points})
+    times = [column for method in COMPARED for column in (f"{method}: s to it", "share")]
+    title = f"The peers' energies, and how long treefield takes to them: medians of {REPEATS}, ours by two threads"
+    table(title, ["", "energy", "s", *times, "goal"], rows)
+
+
+def asked(mrf, problem):
+    """What each peer finds on its way, by peer: labelling, energy and seconds. One that is not here or does not take
+    the model is left out, with a word."""
+    points = {}
+    for peer in problem.peers:
+        try:
+            found = peers.CURVES[peer](mrf)
+        except ValueError as error:
+            say(f"{problem.title}: not for {peer}, since {error}")
+            continue
+        if found is not None:
+            points[peer] = found
+    return points
+
+
+def repeated(mrf, problem, able):
+    """The searches of each method and what each peer finds by its own defaults; they take turns, so that what else the
+    machine does meets them alike."""
+    runs, ends = {method: [] for method in OURS}, {peer: [] for peer in able}
+    for method in OURS:
+        searched(mrf, method, problem, 9, min(1.5, problem.seconds))  # compiles
+    for seed in range(REPEATS):
+        for method in OURS:
+            if seed == 0 or method != "TRW-S":  # in which nothing is random
+                runs[method].append(searched(mrf, method, problem, seed, problem.seconds))
+        for peer in able:
+            ends[peer].append(peers.PEERS[peer](mrf))
+    return runs, ends
+
+
+def searched(mrf, method, problem, seed, seconds):
+    """One run of one of ours."""
+    chosen = METHODS[method]
+    start = {"x0": problem.x0} if chosen.solve is tf.t_ils else {}
+    return chosen.solve(mrf, rng=seed, time_limit=seconds, **start, **chosen.options)
+
+
+def compared(problem, peer, ends, runs):
+    """A row: a peer's energy and time, and our time to that energy."""
+    energy, seconds = (float(np.median([end[k] for end in ends])) for k in (1, 2))
+    row = [f"{problem.title}: {peer} {peers.version(peer)}", f"{energy:,.0f}", f"{seconds:.2f}"]
+    for method in COMPARED:
+        row += reached(runs[method], energy, seconds)
+    return [*row, f"1/{problem.goal}" if problem.goal and peer == "PyMaxflow" else ""]
+
+
+def published(problem, runs):
+    """Rows: energies of the original C++ library, whose time is not known here."""
+    if problem.published is None:
+        return []
+    rows = []
+    for name, energy in zip(("TRW-S", "expansion"), problem.published[::2], strict=True):
+        times = [cell for method in COMPARED for cell in reached(runs[method], energy)]
+        rows.append([f"{problem.title}: {name}, C++, published", f"{energy:,}", "", *times, ""])
+    return rows
+
+
+def reached(runs, energy, theirs=None):
+    """Cells: the median time to an energy, and which share of a peer's time that is."""
+    seconds = float(np.median([seconds_to(res, energy) for res in runs]))
+    if not np.isfinite(seconds):
+        return ["not reached", ""]
+    return [f"{seconds:.3f}", "" if theirs is None else f"1/{theirs / seconds:.1f}"]
+
+
+def described(problem, method, runs):
+    """A row: what one of ours ends with."""
+    energy, seconds, gap = (
+        float(np.median(values))
+        for values in zip(*((res.fun, res.trace["seconds"][-1], res.gap) for res in runs), strict=True)
+    )
+    told = "" if np.isnan(gap) else f", gap {gap:.1e}"
+    return [f"{problem.title}: {method}{told}", f"{energy:,.0f}", f"{seconds:.2f}", "", "", "", "", ""]
+
+
+def drawn(points, ends):
+    """A peer's way as arrays of seconds and energies, its median end last."""
+    last = [np.median([end[k] for end in ends]) for k in (2, 1)]
+    return np.array([[seconds, energy] for _, energy, seconds in points] + [last]).T
+
+
+def draw(name, problem, runs, points):
+    """Two panels: energies, and how far they are above the bound, which tells small differences."""
+    if peers.imported("matplotlib", "matplotlib") is None:
+        return
+    figure, ((left, right),) = new_figure(1, 2, width=12.5, height=5.2)
+    bound = max(res.lower_bound for method in ("minimize", "TRW-S") for res in runs[method])
+    lines = {"lower bound": (bound, ":", "black")}
+    if problem.published is not None:
+        lines["TRW-S, C++, published"] = problem.published[0], "-.", "#5b6c2f"
+        lines["expansion, C++, published"] = problem.published[2], "-.", "#c0392b"
+    draw_panel(left, problem.title, runs, points, lines, lambda energy: energy)
+    ends = [res.trace["best"][-1] for results in runs.values() for res in results]
+    zoom(left, [*ends, *(way[1].min() for way in points.values()), *(line[0] for line in lines.values())])
+    left.set_ylabel("energy")
+    above = {line: how for line, how in lines.items() if line != "lower bound"}
+    scaled = f"{problem.title}: above the lower bound"
+    draw_panel(
+        right, scaled, runs, points, above, lambda energy: np.maximum(100 * (energy - bound) / abs(bound), LEAST)
+    )
+    right.set(yscale="log", ylabel=f"% above the bound; {LEAST:g} stands for that or less")
+    right.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
+    picture(figure, f"curves-{name}.png")
+
+
+def draw_panel(ax, title, runs, points, lines, change):
+    """Our curves, the peers' points and what is known, with energies changed for the axis."""
+    traces = {}
+    for method, results in runs.items():
+        traces[method] = [res.trace.copy() for res in results]
+        for trace in traces[method]:
+            trace["best"] = change(trace["best"])
+    draw_curves(ax, traces, "seconds", title)
+    for peer, (seconds, energies) in points.items():
+        style = {"color": COLOURS[peer], "linewidth": 1}
+        ax.plot(seconds[:-1], change(energies[:-1]), "o--", markersize=4, label=NAMES[peer], **style)
+        ax.plot(seconds[-1], change(energies[-1]), "D", markersize=8, label=f"{peer} by its defaults", **style)
+    for line, (energy, dashes, colour) in lines.items():
+        ax.axhline(change(energy), linestyle=dashes, color=colour, linewidth=1, label=line)
