@@ -14,11 +14,11 @@ LABELS = 8
 ROUNDS = 5
 STYLES = {"treefield": "o-", "peer": "s--", "yardstick": "k:"}
 WORDS = (
-    "Growth: costs are random, so that the sites of small and large grids are alike. Sweeps are from the third on after a "
-    "random start (the first packs the costs); iterations are from the second on, T-ILS's the mean of 12, which jump in "
-    "several ways; expansion is its first cycle. One thread, but where two are named. Beyond the caches a site costs "
-    "more, as a copy of the costs shows. Others on the machine slow long runs more than short ones: the slope of the "
-    "least times of all rounds knows less of them."
+    "Growth: costs are random, so that the sites of small and large grids are alike. Sweeps are from the third on "
+    "after a random start (the first packs the costs); iterations are from the second on, T-ILS's the mean of 12, "
+    "which jump in several ways; expansion is its first cycle. One thread, but where two are named. Beyond the caches "
+    "a site costs more, as a copy of the costs shows. Others on the machine slow long runs more than short ones: the "
+    "slope of the least times of all rounds knows less of them."
 )
 
 

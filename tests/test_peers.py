@@ -6,18 +6,22 @@ import sys
 import numpy as np
 import pytest
 
+import measure
 import naive
 import peers
 import treefield as tf
 from small import check_refused
+from treefield.paper.expansion import alpha_expansion
 
-MODULES = {"PyMaxflow": "maxflow", "gco-wrapper": "gco"}
+MODULES = {"PyMaxflow": "maxflow", "gco-wrapper": "gco"}  # whose peers are expansion
+ALL_MODULES = MODULES | {"dwave-samplers": "dwave.samplers"}
 UNARY = np.random.default_rng(0).integers(0, 20, (3, 4, 2))
 
 
 def needs(package):
     """Skip a test where the peer is not installed."""
-    return pytest.mark.skipif(importlib.util.find_spec(MODULES[package]) is None, reason=f"{package} is not installed")
+    top = ALL_MODULES[package].split(".")[0]
+    return pytest.mark.skipif(importlib.util.find_spec(top) is None, reason=f"{package} is not installed")
 
 
 installed = pytest.mark.parametrize("package", [pytest.param(package, marks=needs(package)) for package in MODULES])
@@ -69,8 +73,62 @@ def test_gco_refuses_what_it_would_round_or_abort_at(unary, weight, message):
     check_refused(lambda: peers.gco_expansion(tf.GridMRF(unary, tf.Potts(weight))), ValueError, message)
 
 
-@pytest.mark.parametrize("package", MODULES)
+def several_cycles():
+    """A model on which expansion gains in more than one cycle."""
+    unary = np.random.default_rng(1).integers(0, 40, (24, 24, 6))
+    return tf.GridMRF(unary.astype(np.float32), tf.Potts(12))
+
+
+@needs("PyMaxflow")
+def test_expansion_goes_on_from_labels_and_leaves_them_alone():
+    mrf = several_cycles()
+    first, energy, _ = alpha_expansion(mrf, 1)
+    kept = first.copy()
+    second, lower, _ = alpha_expansion(mrf, 1, first)
+    assert lower < energy and (first == kept).all()
+    assert (second == alpha_expansion(mrf, 2)[0]).all()
+
+
+@needs("PyMaxflow")
+@pytest.mark.parametrize("mrf", [several_cycles(), tf.GridMRF(np.zeros((3, 4, 2)), tf.Potts(1))])
+def test_expansion_cycles_end_as_one_call_does(mrf):
+    found = peers.pymaxflow_cycles(mrf)
+    labellings, energies, seconds = zip(*found, strict=True)
+    assert energies == tuple(mrf.energy(x) for x in labellings)
+    assert all(np.diff(energies[:-1]) < 0) and energies[-1] == energies[-2]
+    assert all(np.diff(seconds) > 0)
+    assert (labellings[-1] == peers.pymaxflow_expansion(mrf)[0]).all()
+
+
+@needs("gco-wrapper")
+def test_more_cycles_of_gco_end_lower():
+    mrf = several_cycles()
+    found = peers.gco_cycles(mrf)
+    energies = [energy for _, energy, _ in found]
+    assert energies == [mrf.energy(x) for x, *_ in found]
+    assert len(found) > 2 and all(np.diff(energies[:-1]) < 0) and energies[-1] == energies[-2]
+
+
+@needs("dwave-samplers")
+def test_annealing_reads_spins_in_their_places():
+    fields = np.where(np.random.default_rng(0).random((4, 5)) < 0.5, -3.0, 3.0)  # stronger than all couplings
+    weights = [np.full((3, 5), 0.5), np.full((4, 4), -0.5)]
+    mrf = tf.GridMRF(np.stack([-fields, fields], -1), tf.Table([[1, -1], [-1, 1]]), weights=weights)
+    x, energy, _ = peers.annealing(mrf, sweeps=100)
+    assert (x == (fields < 0)).all() and energy == mrf.energy(x)
+    assert [len(found) for found in peers.annealing_lengths(mrf, (1, 2))] == [3, 3]
+
+
+@needs("dwave-samplers")
+def test_annealing_refuses_what_is_no_ising_grid():
+    check_refused(lambda: peers.annealing(tf.GridMRF(UNARY, tf.Potts(1), weights=[1, 1])), ValueError, "Ising")
+
+
+@pytest.mark.parametrize("package", ALL_MODULES)
 def test_a_missing_peer_is_skipped_with_a_word(package, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, MODULES[package], None)
-    assert peers.PEERS[package](tf.GridMRF(UNARY, tf.Potts(1))) is None
-    assert f"Skipped: {package} is not installed" in capsys.readouterr().out
+    monkeypatch.setitem(sys.modules, ALL_MODULES[package], None)
+    measure.taken()
+    for ask in (peers.PEERS[package], peers.CURVES[package]):
+        assert ask(tf.GridMRF(UNARY, tf.Potts(1))) is None
+    assert capsys.readouterr().out.count(f"Skipped: {package} is not installed") == 1
+    assert len(measure.taken()["words"]) == 1

@@ -1,0 +1,209 @@
+"""What `make bench` is made of: the frame that runs and writes, growth, curves. Not how fast anything is."""
+
+import json
+import os
+import pathlib
+import signal
+import sys
+
+import numpy as np
+import pytest
+
+import curves
+import growth
+import measure
+import peers
+import record
+import run
+import treefield as tf
+
+COLUMNS = ["what", "energy"]
+
+
+@pytest.fixture
+def output(tmp_path, monkeypatch):
+    """An empty folder of outputs, and nothing told yet."""
+    monkeypatch.setattr(measure, "OUTPUT", tmp_path / "bench-output")
+    measure.taken()
+    handler = signal.getsignal(signal.SIGINT)
+    yield measure.OUTPUT
+    signal.signal(signal.SIGINT, handler)
+    measure.taken()
+
+
+def sections(monkeypatch, **found):
+    """Make these the sections: each tells a table of one row, or is a function."""
+
+    def tells(row):
+        return lambda: measure.table("A | B", COLUMNS, [row])
+
+    monkeypatch.setattr(
+        run, "SECTIONS", {name: tells(it) if isinstance(it, list) else it for name, it in found.items()}
+    )
+
+
+def written(output):
+    return json.loads((output / "bench.json").read_text())["sections"]
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 1.4])
+def test_the_slope_of_a_power_law_is_its_power(power):
+    sizes = np.array([128, 256, 512, 2048]) ** 2
+    assert measure.slope(sizes, 3e-8 * sizes**power) == pytest.approx(power)
+
+
+def test_slopes_leave_small_sizes_out():
+    times = {size: 1e-9 * size**2 for size in growth.SIZES} | {64: 1.0}
+    assert growth.fitted(times) == pytest.approx(1.0)
+
+
+def test_tables_are_written_as_data_and_to_read(output, monkeypatch):
+    sections(monkeypatch, one=["a|b", 1.5])
+    run.main([])
+    assert written(output)["one"]["tables"] == [{"title": "A | B", "columns": COLUMNS, "rows": [["a|b", "1.5"]]}]
+    text = (output / "bench.md").read_text()
+    assert "| what | energy |\n| :-- | --: |\n| a\\|b | 1.5 |\n" in text and "## one" in text
+
+
+def test_a_section_replaces_its_own_tables_alone(output, monkeypatch):
+    sections(monkeypatch, one=["old", 1], two=["kept", 2])
+    run.main([])
+    sections(monkeypatch, one=["new", 3], two=["other", 4])
+    run.main(["one"])
+    assert {name: it["tables"][0]["rows"] for name, it in written(output).items()} == {
+        "one": [["new", "3"]],
+        "two": [["kept", "2"]],
+    }
+    text = (output / "bench.md").read_text()
+    assert "| new | 3 |" in text and "| kept | 2 |" in text and "old" not in text
+    assert sorted(path.name for path in output.iterdir()) == ["bench.json", "bench.md"]  # no temporary file stays
+
+
+def test_words_and_pictures_are_written_too(output, monkeypatch):
+    def section():
+        for _ in range(2):
+            measure.say("Skipped: a peer")
+        measure.picture(growth.new_figure(1, 1)[0], "plot.png")
+
+    sections(monkeypatch, one=section)
+    run.main(["one"])
+    text = (output / "bench.md").read_text()
+    assert text.count("Skipped: a peer") == 1 and "![plot](plot.png)" in text and (output / "plot.png").stat().st_size
+
+
+def test_every_version_is_recorded_or_said_to_be_missing(output, monkeypatch):
+    monkeypatch.setattr(record, "PACKAGES", ("numpy", "no-such-package"))
+    sections(monkeypatch, one=["a", 1])
+    run.main([])
+    text = (output / "bench.md").read_text()
+    assert f"| numpy | {np.__version__} |" in text and "| no-such-package | not installed |" in text
+    assert f"| treefield | {tf.__version__} |" in text and "| processor |" in text
+
+
+def test_a_section_of_other_versions_says_so(output, monkeypatch):
+    sections(monkeypatch, one=["a", 1], two=["b", 2])
+    with monkeypatch.context() as then:
+        then.setattr(record, "machine", lambda: {"numpy": "1.0", "scipy": "1.1"})
+        run.main(["one"])
+        then.setattr(record, "machine", lambda: {"numpy": "2.0", "scipy": "1.1"})
+        run.main(["two"])
+    first, second = (output / "bench.md").read_text().split("## ")[1:]
+    assert "Then: numpy 1.0." in first and "Then" not in second
+
+
+def test_an_unknown_section_is_refused_in_one_line(output, monkeypatch):
+    sections(monkeypatch, one=["a", 1], two=["b", 2])
+    with pytest.raises(SystemExit) as refused:
+        run.main(["one", "three"])
+    assert refused.value.code == "no section is named 'three'; there are one, two"
+    assert not output.exists()
+
+
+def test_the_list_names_all_sections(capsys):
+    run.main(["--list"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(run.SECTIONS) and all(len(line.split()) > 3 for line in lines)
+
+
+def test_an_interrupt_ends_even_within_a_search_and_keeps_what_is_done(output, monkeypatch, capsys):
+    def interrupted():
+        tf.t_icm(tiny(), callback=lambda _: os.kill(os.getpid(), signal.SIGINT), rng=0)
+        measure.table("goes on", COLUMNS, [])
+
+    sections(monkeypatch, one=["a", 1], two=interrupted, three=["c", 3])
+    with pytest.raises(SystemExit) as ended:
+        run.main([])
+    assert ended.value.code == 130
+    assert list(written(output)) == ["one"]
+    assert "interrupted in two; done: one" in capsys.readouterr().out
+
+
+def tiny():
+    return growth.field(12, seed=0)
+
+
+def tiny_problem(**changes):
+    return curves.Problem("Tiny", tiny, 0.02, **changes)
+
+
+def test_curves_never_rise_and_end_at_the_energy():
+    mrf, problem = tiny(), tiny_problem()
+    for method in curves.OURS:
+        res = curves.searched(mrf, method, problem, 0, problem.seconds)
+        best = res.trace["best"]
+        assert len(best) > 1 and (np.diff(best) <= 0).all() and best[0] > best[-1] == mrf.energy(res.x)
+
+
+def test_a_peer_that_is_missing_or_refuses_is_left_out_with_a_word(monkeypatch):
+    def refuses(mrf):
+        raise ValueError("it takes no trees")
+
+    monkeypatch.setattr(peers, "CURVES", {"here": lambda mrf: [mrf], "gone": lambda mrf: None, "refuses": refuses})
+    mrf = tiny()
+    assert curves.asked(mrf, tiny_problem(peers=("here", "gone", "refuses"))) == {"here": [mrf]}
+    assert measure.taken()["words"] == ["Tiny: not for refuses, since it takes no trees"]
+
+
+def ran(*steps):
+    """A run that found these energies after these seconds."""
+    trace = np.zeros(len(steps), tf.results.TRACE)
+    trace["seconds"], trace["best"] = zip(*steps, strict=True)
+    return tf.MAPResult(trace=trace)
+
+
+def test_the_share_is_of_median_times():
+    ends = [(None, 10.0, seconds) for seconds in (4.0, 1.0, 2.0)]
+    fast = [ran((0.0, 20.0), (seconds, 10.0)) for seconds in (0.1, 0.5, 9.0)]
+    slow = [ran((0.0, 20.0), (1.0, 10.5))] * 3
+    problem = tiny_problem(goal=15)
+    row = curves.compared(problem, "numpy", ends, {"minimize": fast, "T-ILS (best)": slow})
+    assert row == [f"Tiny: numpy {np.__version__}", "10", "2.00", "0.500", "1/4.0", "not reached", "", ""]
+    assert curves.reached(fast, 25.0, 2.0) == ["0.000", ""]
+
+
+def test_published_energies_are_compared_without_a_time():
+    runs = {method: [ran((0.0, 20.0), (0.25, 12.0))] for method in curves.COMPARED}
+    rows = curves.published(tiny_problem(published=(11, 9.5, 12)), runs)
+    assert [row[1:5] for row in rows] == [["11", "", "not reached", ""], ["12", "", "0.250", ""]]
+
+
+def test_growth_skips_missing_peers_and_draws_the_rest(output, monkeypatch):
+    for name, value in (("SIZES", (8, 16, 32)), ("FITTED", 8), ("ROUNDS", 1)):
+        monkeypatch.setattr(growth, name, value)
+    for module in ("maxflow", "gco"):
+        monkeypatch.setitem(sys.modules, module, None)
+    chosen = {name: method for name, method in growth.METHODS.items() if "cycle" in name or "copy" in name}
+    work = lambda mrf: 1e-9 * mrf.size  # noqa: E731
+    monkeypatch.setattr(growth, "METHODS", chosen | {"linear": ("treefield", work, 16)})
+    growth.growth()
+    told = measure.taken()
+    rows = {row[0]: row[1:] for row in told["tables"][0]["rows"]}
+    assert rows["linear"] == ["6.4e-05", "0.000256", "", "1.00", "1.00"]
+    assert set(rows) == {"linear", "np.copyto of the costs"}
+    assert sum("is not installed" in words for words in told["words"]) == 2
+    assert told["pictures"] == ["growth.png"] and pathlib.Path(output, "growth.png").exists()
+
+
+def test_growth_times_iterations_of_a_solver():
+    assert growth.iterating(tf.trw, 3, tol=0)(tiny()) > 0
+    assert growth.sweeping(1)(tiny()) > 0
