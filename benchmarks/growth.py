@@ -16,10 +16,10 @@ SETTLED = 8  # sweeps before those that are timed: the first packs the costs, an
 STYLES = {"treefield": "o-", "peer": "s--", "yardstick": "k:"}
 WORDS = (
     "Growth: costs are random, so that the sites of small and large grids are alike. Timed is the sweep after "
-    f"{SETTLED} from a random start, again and again; iterations from the second on, T-ILS's the mean of 12, which jump in "
-    "several ways; expansion's first cycle. One thread, but where two are named. Beyond the caches a site costs more, "
-    "as a copy of the costs shows. Others on the machine slow long runs more than short ones: the slope of the least "
-    "times of all rounds knows less of them."
+    f"{SETTLED} from a random start, again and again; iterations from the second on, T-ILS's the mean of 12, which "
+    "jump in several ways; expansion's first cycle. One thread, but where two are named. Beyond the caches a site "
+    "costs more, as a copy of the costs shows. Others on the machine slow long runs more than short ones: the slope "
+    "of the least times of all rounds knows less of them."
 )
 
 
