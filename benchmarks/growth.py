@@ -122,6 +122,8 @@ def draw(medians):
         ax.loglog(
             sites, list(found.values()), STYLES[METHODS[name][0]], markersize=4, label=f"{name}: {fitted(found):.2f}"
         )
+    linear = np.array([FITTED, max(SIZES)]) ** 2
+    ax.loglog(linear, 2e-9 * linear, color="0.6", linewidth=1, label="linear, for the eye: 1")
     ax.set_xticks([size**2 for size in SIZES], [f"{size}²" for size in SIZES], minor=False)
     ax.minorticks_off()
     ax.set(xlabel="sites", ylabel="seconds", title=f"Cost against sites, Potts, {LABELS} labels, float32")
