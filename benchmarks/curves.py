@@ -99,17 +99,17 @@ def repeated(mrf, problem, able):
     for seed in range(REPEATS):
         for method in OURS:
             if seed == 0 or method != "TRW-S":  # in which nothing is random
-                runs[method].append(searched(mrf, method, problem, seed, problem.seconds))
+                runs[method].append(searched(mrf, method, problem, seed, time_limit=problem.seconds))
         for peer in able:
             ends[peer].append(peers.PEERS[peer](mrf))
     return runs, ends
 
 
-def searched(mrf, method, problem, seed, seconds):
+def searched(mrf, method, problem, seed, **limits):
     """One run of one of ours."""
     chosen = METHODS[method]
     start = {"x0": problem.x0} if chosen.solve is tf.t_ils else {}
-    return chosen.solve(mrf, rng=seed, time_limit=seconds, **start, **chosen.options)
+    return chosen.solve(mrf, rng=seed, **limits, **start, **chosen.options)
 
 
 def compared(problem, peer, ends, runs):
