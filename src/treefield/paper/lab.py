@@ -36,8 +36,8 @@ class Effort:
     cost_labels: tuple[int, ...]  # numbers of labels for which sweeps are timed
 
 
-QUICK = Effort("quick", 500, 64, 5, 1.5, 0.3, 200, (256, 512, 1024), (2, 4, 8, 16, 32))
-FULL = Effort("full", 500, 64, 5, 10.0, 2.0, 1000, (256, 512, 1024, 2048), (2, 4, 8, 16, 32, 64))
+QUICK = Effort("quick", 500, 64, 5, 1.0, 0.25, 200, (256, 512, 1024), (2, 4, 8, 16, 32))
+FULL = Effort("full", 500, 64, 5, 10.0, 1.0, 1000, (256, 512, 1024, 2048), (2, 4, 8, 16, 32, 64))
 
 
 class Lab:
