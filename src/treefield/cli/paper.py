@@ -30,7 +30,7 @@ _PAGE = "index.html"
 def paper(
     experiments: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[EXPERIMENTS]", help=f"Which, of {', '.join(book.EXPERIMENTS)}; or all."),
+        typer.Argument(metavar="EXPERIMENTS", help=f"Which, of {', '.join(book.EXPERIMENTS)}; or all."),
     ] = None,
     out: Annotated[pathlib.Path, typer.Option(help="A folder for the page and its files.")] = pathlib.Path(
         "treefield-paper"
@@ -43,7 +43,10 @@ def paper(
     *,
     shared: Shared,
 ) -> None:
-    """Run the experiments of the paper again, and write a page with its tables and figures beside ours."""
+    """Run the experiments of the paper again, and write a page with its tables and figures beside ours.
+
+    Minutes with --quick, the better part of an hour without. Ctrl-C keeps the experiments that are done.
+    """
     names = _names(experiments or ["all"])
     check_folder(out, [_PAGE], force=shared.force)
     for name in names:

@@ -32,7 +32,7 @@ SEARCHES: dict[str, tuple[str, dict[str, Any], int]] = {
 }
 
 _NUMBER = 4  # bytes of a float32, and of a label
-_ITERATIONS = 2  # more need no more memory
+_ITERATIONS = 8  # more need no more memory, fewer may be over before anybody has looked
 _WARM_UP = 128  # sites along each side: enough for threads to start
 _EVERY = 0.002  # seconds between two looks
 _FAR = 10  # times less is far less

@@ -9,6 +9,7 @@ import numpy as np
 import treefield as tf
 from treefield.paper import basins
 from treefield.paper.conditional import draw_trees, tree_sets
+from treefield.paper.found import percent
 from treefield.paper.lab import Experiment, Lab
 from treefield.paper.problems import ising_field
 from treefield.paper.two_pass import UNARY, WEIGHT, draw_passes, in_grid
@@ -162,7 +163,7 @@ def _row(name: str, measured: list[_Measured]) -> dict[str, str]:
         "mean": f"{mean('mean'):,.1f}",
         "from one point to the next": f"{mean('unevenness'):.2f}",
         "on jumps alone": f"{mean('on_jumps'):.2f}",
-        "points like the one before": f"{mean('constancy'):.0%}",
+        "points like the one before": percent(mean("constancy")),
     }
 
 
