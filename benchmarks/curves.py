@@ -12,7 +12,7 @@ import treefield as tf
 from dual import REFERENCE, warm
 from measure import picture, say, table
 from search import missing, seconds_to
-from treefield.paper.drawing import draw_curves, new_figure, zoom
+from treefield.paper.drawing import draw_curves, legend_below, new_figure, zoom
 from treefield.paper.methods import METHODS
 from treefield.paper.problems import ising_field
 
@@ -177,8 +177,7 @@ def draw(name, problem, runs, points):
     right.set(yscale="log", ylabel=f"% above the bound, at least {LEAST:g}")
     right.set_ylim(top=min(MOST, right.get_ylim()[1]))
     right.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
+    legend_below(figure, left)
     picture(figure, f"curves-{name}.png")
 
 

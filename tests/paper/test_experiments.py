@@ -121,6 +121,13 @@ def test_without_pymaxflow_expansion_is_left_out_with_a_word(monkeypatch):
     assert any("PyMaxflow is not installed" in text for text in found.sections[0].text)
 
 
+def test_tables_in_files_have_plain_numbers():
+    part = Experiment("part", tiny_lab())
+    part.section("t", [], table=[{"a": "-1,234.5", "b": "1,2 and 3"}, {"a": "+12,345"}])
+    assert part.files["table.csv"].decode() == 'a,b\n-1234.5,"1,2 and 3"\n+12345,\n'
+    assert part.sections[0].files == ["part/table.csv"] and part.sections[0].table[0]["a"] == "-1,234.5"
+
+
 def test_figures_are_the_same_each_time():
     from treefield.paper.drawing import draw_pictures
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from treefield import moves
 from treefield.models.grid import GridMRF
-from treefield.paper.drawing import new_figure
+from treefield.paper.drawing import legend_below, new_figure
 from treefield.paper.lab import Experiment, Lab
 from treefield.paper.methods import METHODS
 from treefield.results import MAPResult
@@ -131,7 +131,7 @@ def draw_path(path: Path, surrogates: dict[str, np.ndarray]) -> Any:
         axes, ("the way of T-ILS through the landscape", "the landscapes that local searches make of it, enlarged")
     )
     below.set_xlabel("sites changed on the way")
-    _key(figure, whole)
+    legend_below(figure, whole)
     return figure
 
 
@@ -174,12 +174,8 @@ def draw_run(mrf: GridMRF, hops: list[Hop], best: np.ndarray) -> Any:
         ax.set(xlabel="iteration", ylabel="energy")
         ax.grid(alpha=0.25)
     _letters(axes, ("jump up, search down", "what the local search found, enlarged"))
-    _key(figure, axes[0, 0])
+    legend_below(figure, axes[0, 0])
     return figure
-
-
-def _key(figure: Any, ax: Any) -> None:
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9, frameon=False)
 
 
 def _letters(axes: np.ndarray, titles: tuple[str, ...]) -> None:

@@ -23,7 +23,7 @@ def draw_curves(ax: Any, runs: dict[str, list[np.ndarray]], against: str, title:
     """The best energy of each method's traces against "seconds" or "iteration", logarithmic: the median, and a band
     from the least to the greatest."""
     for method, traces in runs.items():
-        grid = _grid([trace[against].astype(float) for trace in traces])
+        grid = _grid([trace[against][1:].astype(float) for trace in traces])  # row 0 is the start
         curves = np.array([_sampled(trace, against, grid) for trace in traces])
         style = {"color": METHODS[method].colour, "linestyle": METHODS[method].line} if method in METHODS else {}
         (drawn,) = ax.plot(grid, np.median(curves, axis=0), label=method, **style)
@@ -37,10 +37,10 @@ def draw_curves(ax: Any, runs: dict[str, list[np.ndarray]], against: str, title:
 
 
 def _grid(columns: list[np.ndarray]) -> np.ndarray:
-    """Where curves are drawn: over what all of them cover, evenly on a logarithmic axis."""
-    first = min(column[column > 0].min(initial=np.inf) for column in columns)
-    last = max(column.max() for column in columns)
-    return np.geomspace(first, last, _POINTS) if np.isfinite(first) and first < last else np.array([max(last, 1e-6)])
+    """Where curves are drawn: over what they cover together, evenly on a logarithmic axis."""
+    values = np.concatenate(columns)
+    values = values[values > 0]
+    return np.geomspace(values.min(), values.max(), _POINTS) if len(values) else np.ones(1)
 
 
 def _sampled(trace: np.ndarray, against: str, grid: np.ndarray) -> np.ndarray:
@@ -51,7 +51,7 @@ def _sampled(trace: np.ndarray, against: str, grid: np.ndarray) -> np.ndarray:
 def legend_below(figure: Any, ax: Any) -> None:
     """One legend for all axes, where it hides nothing."""
     handles, names = ax.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=min(5, len(names)), fontsize=8, frameon=False)
+    figure.legend(handles, names, loc="outside lower center", ncols=min(4, len(names)), fontsize=8, frameon=False)
 
 
 def zoom(ax: Any, energies: list[float], share: float = 0.15) -> None:

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import inspect
 import io
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -118,7 +119,7 @@ class Experiment:
         part = Section(title, text=text, table=table or [])
         self.sections.append(part)
         if table:
-            self.raw(name, list(table[0]), ([row.get(column, "") for column in table[0]] for row in table))
+            self.raw(name, list(table[0]), ([_plain(row.get(column, "")) for column in table[0]] for row in table))
         for stem, (figure, caption) in (figures or {}).items():
             for suffix in ("svg", "png"):
                 self.files[f"{stem}.{suffix}"] = _drawn(figure, suffix)
@@ -157,6 +158,11 @@ class Experiment:
             )
             self.raw("traces", ["problem", "method", "seed", *columns], rows)
         return self
+
+
+def _plain(cell: str) -> str:
+    """A number without the commas that are for the eye."""
+    return cell.replace(",", "") if re.fullmatch(r"[-+]?[\d,]+(\.\d+)?", cell) else cell
 
 
 def _drawn(figure: Any, kind: str) -> bytes:
