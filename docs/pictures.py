@@ -10,7 +10,6 @@ import treefield as tf
 from treefield.cli.pictures import depths, regions
 from treefield.paper import book
 from treefield.paper.lab import QUICK, Lab
-from treefield.paper.sources import sources
 
 IMAGES = pathlib.Path(__file__).resolve().parent / "images"
 TIME_LIMIT = 20
@@ -81,7 +80,7 @@ def ising():
 
 def explained():
     """Figures 1 to 3 of the paper: two passes, conditional trees, basin hopping."""
-    found = book.perform("trees", Lab(QUICK, sources(None)))
+    found = book.perform("trees", Lab(QUICK))
     for name in ("two-passes", "conditional-trees", "basin-hopping"):
         (IMAGES / f"{name}.png").write_bytes(found.files[f"{name}.png"])
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from command import check_refused, listing
+from command import check_refused, in_a_process, listing
 from treefield.io import read_image, write_image
 
 STEREO = ("stereo", "left.png", "right.png")
@@ -234,3 +234,8 @@ def test_a_bug_is_not_taken_for_bad_input(command, files, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         command("denoise", "grey.png", "o.png")
     assert read_image(files / "grey.png").shape == (12, 16) and not (files / "o.png").exists()
+
+
+def test_a_console_that_knows_few_characters_is_told_all_the_same(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    check_refused(in_a_process("paper", "λ", cwd=tmp_path), "got '?'", "ablation")

@@ -5,6 +5,7 @@ import importlib
 import json
 import os
 import signal
+import sys
 import urllib.parse
 
 import pytest
@@ -93,6 +94,16 @@ def test_one_experiment_alone_and_its_summary_as_json(command, tmp_path, small):
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["denoise", "index.html"]
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert "Denoising: Penguin" in page and "Stereo: Tsukuba" not in page
+
+
+def test_ising_needs_no_pictures_and_no_scikit_image(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(importlib.import_module("treefield.cli.paper"), "QUICK", TINY)
+    monkeypatch.setitem(sys.modules, "skimage", None)
+    monkeypatch.delenv("TREEFIELD_DATA", raising=False)
+    check_refused(command("paper", "stereo", "--quick", "--out", "out"), 'pip install "treefield[demo]"')
+    done = command("paper", "ising", "--quick", "--out", "out")
+    assert done.code == 0 and done.out.endswith("\nOpen out/index.html in a browser.\n")
+    assert (tmp_path / "out" / "ising" / "energies.csv").is_file()
 
 
 def test_what_is_there_is_replaced_by_force_alone(command, tmp_path, small):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
 import os
 import sys
 
@@ -14,6 +15,9 @@ _BAD_INPUT = (OSError, ValueError, TypeError, ImportError, MemoryError, Overflow
 
 def command() -> None:
     """Run the command, and leave at once: to tear down all that was imported would take a quarter of a short run."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # not every console knows every character
     try:
         main()
     except SystemExit as end:

@@ -51,7 +51,9 @@ def paper(
     check_folder(out, [_PAGE], force=shared.force)
     for name in names:
         _check_part(out / name, force=shared.force)
-    effort, given = QUICK if quick else FULL, sources(data_folder(data))
+    effort, folder = QUICK if quick else FULL, data_folder(data)
+    given = sources(folder) if any(name in book.PICTURED for name in names) else None
+    words = "" if given is None else given.words
     done: list[Experiment] = []
     with _Status(show=not (shared.quiet or shared.json)) as status:
         try:
@@ -62,9 +64,9 @@ def paper(
         except KeyboardInterrupt:
             if not done:
                 raise
-    pages = book.pages(done, effort, given.words, names[len(done) :])
+    pages = book.pages(done, effort, words, names[len(done) :])
     write_page(out / _PAGE, "The paper, run again", pages, force=shared.force)
-    _tell(out, done, given.words, shared)
+    _tell(out, done, words, shared)
     if len(done) < len(names):
         sys.exit(INTERRUPTED_EXIT)
 
@@ -102,7 +104,7 @@ def _tell(out: pathlib.Path, done: list[Experiment], words: str, shared: Shared)
         rows = [{column: getattr(comparison, column) for column in columns} for comparison in compared]
         if rows:
             print_table("The paper and this run", rows)
-        print(f"{words}\nOpen {shown(out / _PAGE)} in a browser.")
+        print(f"{words}\nOpen {shown(out / _PAGE)} in a browser.".lstrip())
 
 
 class _Status:

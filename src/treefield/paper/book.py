@@ -15,6 +15,7 @@ from treefield.paper.methods import METHODS
 from treefield.viz.report import Section
 
 EXPERIMENTS = ("trees", "ising", "stereo", "denoise", "claims", "memory", "ablation")  # modules of this package
+PICTURED = ("stereo", "denoise", "claims", "ablation")  # these need pictures
 PAPER = "Tree-based iterated local search for Markov random fields with applications in image analysis"
 
 _PACKAGES = ("numpy", "numba", "scipy", "PyMaxflow", "scikit-image", "matplotlib")
@@ -40,7 +41,7 @@ def pages(done: list[Experiment], effort: Effort, words: str, missing: list[str]
 def _outcome(compared: list[Any], effort: Effort, words: str, missing: list[str]) -> Section:
     said = [comparison for comparison in compared if comparison.asked]
     worse = sum(comparison.worse for comparison in said)
-    text = [f"The experiments of {PAPER} (Tran, Phung and Venkatesh), run again. {words}"]
+    text = [f"The experiments of {PAPER} (Tran, Phung and Venkatesh), run again. {words}".strip()]
     if said:
         text.append(
             f"Of the paper's {len(said)} figures and claims {len(said) - worse} came out as in the paper or better; "

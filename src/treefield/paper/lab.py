@@ -47,12 +47,20 @@ class Lab:
     def __init__(
         self,
         effort: Effort,
-        sources: Sources,
+        sources: Sources | None = None,
         seed: int = 0,
         threads: int | None = None,
         tell: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.effort, self.sources, self.seed, self.threads, self.tell = effort, sources, seed, threads, tell
+        self.effort, self.seed, self.threads, self.tell = effort, seed, threads, tell
+        self._sources = sources
+
+    @property
+    def sources(self) -> Sources:
+        """The pictures, for those of `book.PICTURED`."""
+        if self._sources is None:
+            raise ValueError("the experiment needs pictures, but the lab was given none")
+        return self._sources
 
     def run(self, problem: str, method: str, mrf: Any, x0: Any = None, *, seed: int = 0, **options: Any) -> MAPResult:
         """The result of one of METHODS with more options, told while it runs. An interrupt ends the experiment."""
