@@ -14,7 +14,6 @@ import typer
 from rich.console import Console
 
 from treefield.cli import INTERRUPTED_EXIT
-from treefield.cli.compare import print_table
 from treefield.cli.options import Shared, shares_options
 from treefield.cli.outcome import check_folder, write_page
 from treefield.io.files import shown, writing
@@ -100,11 +99,14 @@ def _tell(out: pathlib.Path, done: list[Experiment], words: str, shared: Shared)
         rows = [dataclasses.asdict(comparison) for comparison in compared]
         print(json.dumps({"output": str(out / _PAGE), "pictures": words, "comparisons": rows}))
     elif not shared.quiet:
-        columns = ("what", "paper", "ours", "verdict")
-        rows = [{column: getattr(comparison, column) for column in columns} for comparison in compared]
-        if rows:
-            print_table("The paper and this run", rows)
+        for comparison in compared:
+            print(f"{comparison.verdict:>14}  {comparison.what}: {comparison.ours}{_beside(comparison.paper)}")
         print(f"{words}\nOpen {shown(out / _PAGE)} in a browser.".lstrip())
+
+
+def _beside(paper: str) -> str:
+    """The paper's figure, where it has one."""
+    return f" (the paper: {paper})" if paper[0].isdigit() else ""
 
 
 class _Status:
