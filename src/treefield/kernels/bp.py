@@ -54,9 +54,12 @@ class Field(NamedTuple):
 
 
 class BeliefScratch(NamedTuple):
-    """Work space [label][lane]: beliefs, costs without one neighbour, a message; and eight places."""
+    """Work space: a row's beliefs, its costs without one neighbour and its messages, [label][column]; costs and a
+    message of eight sites, [label][lane]; and eight places."""
 
     belief: np.ndarray
+    costs: np.ndarray
+    sent: np.ndarray
     h: np.ndarray
     out: np.ndarray
     places: np.ndarray
@@ -97,21 +100,22 @@ def _neighbour_row(field, row, direction):
 
 
 @inlined
-def _believe(field, kind, row, c, scratch):
-    """The beliefs of eight sites: their unary costs and all messages to them."""
+def _believe(field, kind, row, scratch):
+    """The beliefs of a row's sites: their unary costs and all messages to them. Read from one end to the other: with
+    a stream for each label memory would not keep up."""
     labels = label_count(kind, field.labels)
-    plane = field.rows * labels * field.width
-    for s in range(labels):
-        i = (row * labels + s) * field.width + c
-        total = load(field.unary, i)
+    size = labels * field.width
+    plane = field.rows * size
+    for i in range(0, size, LANES):
+        total = load(field.unary, row * size + i)
         for d in range(2 * len(field.shape)):
-            total += load(field.messages, d * plane + i)
-        store(scratch.belief, s * LANES, total)
+            total += load(field.messages, d * plane + row * size + i)
+        store(scratch.belief, i, total)
 
 
 @inlined
-def _send(field, kind, row, c, direction, to, keep, change, scratch):
-    """Send the messages of eight sites in a direction, given their beliefs; `keep` is the share of the old ones that
+def _send(field, kind, row, direction, to, keep, change, scratch):
+    """Send the messages of a row's sites in a direction, given their beliefs; `keep` is the share of the old ones that
     stays. Returns the greatest change so far, by lanes."""
     labels = label_count(kind, field.labels)
     target = _neighbour_row(field, row, direction)
@@ -120,25 +124,34 @@ def _send(field, kind, row, c, direction, to, keep, change, scratch):
     axis, after = direction // 2, direction % 2 == 1
     shift = 0 if field.rows_on[axis] > 0 else (1 if after else -1)
     first = row if after else target
-    at = c if after else c + shift  # where the edge begins
-    plane = field.rows * labels * field.width
-    h, out, width = scratch.h, scratch.out, field.width
-    low = full(h.dtype.type(np.inf))
-    for s in range(labels):
-        heard = load(field.messages, direction * plane + (row * labels + s) * width + c)
-        cost = load(scratch.belief, s * LANES) - heard
-        store(h, s * LANES, cost)
-        low = minimum(cost, low)
-    weight = load(field.weights, (axis * field.rows + first) * width + at)
-    message(kind, weight, _edges(field, axis, first, at - LANES), after, low, h, 0, out, 0, labels)
+    width = field.width
+    size = labels * width
+    plane = field.rows * size
+    heard = direction * plane + row * size
+    for i in range(0, size, LANES):
+        store(scratch.costs, i, load(scratch.belief, i) - load(field.messages, heard + i))
+    h, out = scratch.h, scratch.out
+    for c in range(LANES, LANES + field.columns, LANES):
+        low = full(h.dtype.type(np.inf))
+        for s in range(labels):
+            cost = load(scratch.costs, s * width + c)
+            store(h, s * LANES, cost)
+            low = minimum(cost, low)
+        at = c if after else c + shift  # where the edge begins
+        weight = load(field.weights, (axis * field.rows + first) * width + at)
+        message(kind, weight, _edges(field, axis, first, at - LANES), after, low, h, 0, out, 0, labels)
+        for s in range(labels):
+            store(scratch.sent, s * width + c, load(out, s * LANES))
     old_share, new_share = full(h.dtype.type(keep)), full(h.dtype.type(1 - keep))
+    told = (direction ^ 1) * plane + target * size + shift
     for s in range(labels):
-        i = (direction ^ 1) * plane + (target * labels + s) * width + c + shift
-        old = load(field.messages, i)
-        new = old * old_share + load(out, s * LANES) * new_share
-        moved = absolute(new - old)
-        change = where(change < moved, moved, change)
-        store(to, i, new)
+        for c in range(LANES, LANES + field.columns, LANES):
+            i = s * width + c
+            old = load(field.messages, told + i)
+            new = old * old_share + load(scratch.sent, i) * new_share
+            moved = absolute(new - old)
+            change = where(change < moved, moved, change)
+            store(to, told + i, new)
     return change
 
 
@@ -156,10 +169,9 @@ def update_all(field, kind, keep, scratch):
     the greatest change of one. O(directions L) per site."""
     change = full(scratch.h.dtype.type(0))
     for row in range(field.rows):
-        for c in range(LANES, LANES + field.columns, LANES):
-            _believe(field, kind, row, c, scratch)
-            for direction in range(2 * len(field.shape)):
-                change = _send(field, kind, row, c, direction, field.fresh, keep, change, scratch)
+        _believe(field, kind, row, scratch)
+        for direction in range(2 * len(field.shape)):
+            change = _send(field, kind, row, direction, field.fresh, keep, change, scratch)
     return _greatest(change)
 
 
@@ -170,9 +182,8 @@ def update_rows(field, kind, direction, keep, scratch):
     change = full(scratch.h.dtype.type(0))
     for i in range(field.rows):
         row = i if direction % 2 == 1 else field.rows - 1 - i
-        for c in range(LANES, LANES + field.columns, LANES):
-            _believe(field, kind, row, c, scratch)
-            change = _send(field, kind, row, c, direction, field.messages, keep, change, scratch)
+        _believe(field, kind, row, scratch)
+        change = _send(field, kind, row, direction, field.messages, keep, change, scratch)
     return _greatest(change)
 
 
@@ -224,12 +235,12 @@ def decode(field, kind, x, scratch):
     """Each site's label of the least belief (Eq. 6), the lowest among equals."""
     labels = label_count(kind, field.labels)
     for row in range(field.rows):
+        _believe(field, kind, row, scratch)
         for c in range(LANES, LANES + field.columns, LANES):
-            _believe(field, kind, row, c, scratch)
-            low = load(scratch.belief, 0)
+            low = load(scratch.belief, c)
             label = full(np.int32(0))
             for s in range(1, labels):
-                cost = load(scratch.belief, s * LANES)
+                cost = load(scratch.belief, s * field.width + c)
                 label = where(cost < low, full(np.int32(s)), label)
                 low = minimum(cost, low)
             for k in range(min(LANES, field.columns + LANES - c)):

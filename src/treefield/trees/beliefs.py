@@ -25,9 +25,9 @@ class Beliefs:
 
         self._mrf, self._rule = mrf, mrf.rule()
         self._field = _field(mrf)
-        message = mrf.labels * LANES
-        belief, h, out = (aligned(message, mrf.dtype) for _ in range(3))
-        self._scratch = bp.BeliefScratch(belief, h, out, aligned(3 * LANES, np.int64))
+        belief, costs, sent = (aligned(mrf.labels * self._field.width, mrf.dtype) for _ in range(3))
+        h, out = (aligned(mrf.labels * LANES, mrf.dtype) for _ in range(2))
+        self._scratch = bp.BeliefScratch(belief, costs, sent, h, out, aligned(3 * LANES, np.int64))
         nothing = self._field._replace(rows=0)
         with loading():
             bp.decode(nothing, self._rule, np.zeros(1, np.int32), self._scratch)
