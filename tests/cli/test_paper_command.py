@@ -4,6 +4,7 @@ import csv
 import importlib
 import json
 import os
+import re
 import signal
 import sys
 import urllib.parse
@@ -103,6 +104,7 @@ def test_ising_needs_no_pictures_and_no_scikit_image(command, tmp_path, monkeypa
     check_refused(command("paper", "stereo", "--quick", "--out", "out"), 'pip install "treefield[demo]"')
     done = command("paper", "ising", "--quick", "--out", "out")
     assert done.code == 0 and done.out.endswith("\nOpen out/index.html in a browser.\n")
+    assert re.search(r"^ +(holds|does not hold)  Ising, λ = 1: .*: -\d+, -\d+$", done.out, re.MULTILINE)
     assert (tmp_path / "out" / "ising" / "energies.csv").is_file()
 
 
