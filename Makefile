@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench pictures clean
+.PHONY: demo test lint bench paper pictures clean
 
 demo: $(VENV)/demo
 	$(BIN)/treefield demo --out demo-output --force
@@ -19,6 +19,10 @@ lint: $(VENV)/lint
 bench: $(VENV)/bench
 	$(BIN)/python benchmarks/run.py
 
+# The paper's experiments, run again, in minutes; without --quick as long as the paper's.
+paper: $(VENV)/bench
+	$(BIN)/treefield paper all --quick --out paper-output --force
+
 pictures: $(VENV)/demo
 	$(BIN)/python docs/pictures.py
 
@@ -32,5 +36,5 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 clean:
-	rm -rf $(VENV) build dist demo-output bench-output .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist demo-output bench-output paper-output .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
