@@ -51,7 +51,7 @@ _WHY = {
 def experiment(lab: Lab) -> Experiment:
     """The table, disparity maps and energy curves of every pair."""
     stereo = Experiment("stereo", lab)
-    curves = {}
+    curves: dict[str, dict[str, Found]] = {}
     for pair in lab.sources.pairs:
         mrf = stereo_field(pair.left, pair.right, pair.labels)
         found, bound = _searched(stereo, lab, pair, mrf)
@@ -68,7 +68,9 @@ def experiment(lab: Lab) -> Experiment:
             "energies": (
                 _curves(curves),
                 "Figure 7: stereo energies, against iterations (left) and seconds (right). Bands: from the least to "
-                f"the greatest of {lab.effort.seeds} seeds.",
+                f"the greatest of {lab.effort.seeds} seeds. Above the range: loopy BP (paper), which ends at "
+                + " and ".join(f"{found['loopy BP (paper)'].energy:,.0f} ({name})" for name, found in curves.items())
+                + ".",
             )
         },
     )
