@@ -152,7 +152,21 @@ def test_an_interrupt_keeps_the_experiments_that_are_done(command, tmp_path, sma
     assert done.code == 130
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["index.html", "ising"]
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    assert "interrupted before the end: stereo left out" in page
+    assert "ended early: stereo left out" in page
+
+
+def test_an_error_keeps_the_experiments_that_are_done(command, tmp_path, small, monkeypatch):
+    perform = book.perform
+
+    def failing(name, lab):
+        if name == "stereo":
+            raise MemoryError("no memory for stereo")
+        return perform(name, lab)
+
+    monkeypatch.setattr(book, "perform", failing)
+    done = command("paper", "ising", "stereo", "--quick", "--out", "out", "--quiet")
+    check_refused(done, "no memory for stereo")
+    assert "ended early: stereo left out" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
 
 def test_an_interrupt_before_anything_is_done_leaves_nothing(command, tmp_path, small, monkeypatch):

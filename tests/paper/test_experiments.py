@@ -156,7 +156,7 @@ def test_a_worse_energy_and_a_claim_that_fails_come_with_their_reason():
     ]
     text = " ".join(book.pages([part], TINY, "Words.", ["memory"])[0].text)
     assert "Of the paper's 4 figures and claims 2 came out" in text and "2 did not" in text
-    assert "interrupted before the end: memory" in text
+    assert "ended early: memory" in text
 
 
 def test_the_middle_run_has_the_median_energy():

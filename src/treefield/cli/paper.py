@@ -54,20 +54,24 @@ def paper(
     given = sources(folder) if any(name in book.PICTURED for name in names) else None
     words = "" if given is None else given.words
     done: list[Experiment] = []
+    ended: BaseException | None = None
     with _Status(show=not (shared.quiet or shared.json)) as status:
         try:
             for name in names:
                 lab = Lab(effort, given, shared.seed or 0, shared.threads, functools.partial(status.tell, name))
                 done.append(book.perform(name, lab))
                 _write(out, done[-1], force=shared.force)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Exception) as error:  # what is done is worth a page whatever comes after it
             if not done:
                 raise
+            ended = error
     pages = book.pages(done, effort, words, names[len(done) :])
     write_page(out / _PAGE, "The paper, run again", pages, force=shared.force)
     _tell(out, done, words, shared)
-    if len(done) < len(names):
+    if isinstance(ended, KeyboardInterrupt):
         sys.exit(INTERRUPTED_EXIT)
+    if ended is not None:
+        raise ended
 
 
 def _names(given: list[str]) -> list[str]:

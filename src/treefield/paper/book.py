@@ -53,7 +53,7 @@ def _outcome(compared: list[Any], effort: Effort, words: str, missing: list[str]
             "where time is the limit. Without --quick it has the paper's iterations."
         )
     if missing:
-        text.append(f"It was interrupted before the end: {', '.join(missing)} left out.")
+        text.append(f"It ended early: {', '.join(missing)} left out.")
     rows = [{"what": c.what, "paper": c.paper, "here": c.ours, "verdict": c.verdict, "why": c.why} for c in compared]
     return Section("The paper and this run", text=text, table=rows, facts=surroundings())
 
