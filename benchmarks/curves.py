@@ -12,6 +12,7 @@ import treefield as tf
 from dual import REFERENCE, warm
 from measure import picture, say, table
 from search import missing, seconds_to
+from treefield.io.files import package_version
 from treefield.paper.drawing import draw_curves, legend_below, new_figure, zoom
 from treefield.paper.methods import METHODS
 from treefield.paper.problems import ising_field
@@ -115,7 +116,7 @@ def searched(mrf, method, problem, seed, **limits):
 def compared(problem, peer, ends, runs):
     """A row: a peer's energy and time, and our time to that energy."""
     energy, seconds = (float(np.median([end[k] for end in ends])) for k in (1, 2))
-    row = [f"{problem.title}: {peer} {peers.version(peer)}", f"{energy:,.0f}", f"{seconds:.2f}"]
+    row = [f"{problem.title}: {peer} {package_version(peer)}", f"{energy:,.0f}", f"{seconds:.2f}"]
     for method in COMPARED:
         row += reached(runs[method], energy, seconds)
     return [*row, f"1/{problem.goal}" if problem.goal and peer == "PyMaxflow" else ""]

@@ -7,7 +7,6 @@ ends the whole process where it meets what it does not like.
 """
 
 import importlib
-import importlib.metadata
 import time
 
 import numpy as np
@@ -102,11 +101,6 @@ def annealing_lengths(mrf, lengths=(10, 30, 100, 300, 1000, 4000)):
 
 
 CURVES = {"PyMaxflow": pymaxflow_cycles, "gco-wrapper": gco_cycles, "dwave-samplers": annealing_lengths}
-
-
-def version(package):
-    """A peer's version, to print beside what it found."""
-    return importlib.metadata.version(package)
 
 
 def imported(module, package):

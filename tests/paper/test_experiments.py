@@ -9,8 +9,9 @@ import pytest
 
 import treefield as tf
 from tiny import TINY, tiny_lab, tiny_sources
+from treefield.apps.pictures import psnr
 from treefield.paper import book, stereo
-from treefield.paper.denoise import psnr, roughness
+from treefield.paper.denoise import roughness
 from treefield.paper.found import apart, median_of, middle, percent
 from treefield.paper.lab import Experiment
 from treefield.paper.problems import denoising_field, ising_field, luminance, stereo_field

@@ -91,3 +91,9 @@ def stack_channels(array: np.ndarray) -> tuple[np.ndarray, list[Any] | None]:
     first = np.ones((channels * rows - 1, *array.shape[2:]), np.uint8)
     first[rows - 1 :: rows] = 0
     return stacked, [first] + [1] * (stacked.ndim - 1)
+
+
+def psnr(image: np.ndarray, truth: np.ndarray) -> float:
+    """Peak signal to noise of 8-bit images, in dB; inf if they are the same."""
+    error = np.mean((image.astype(np.float64) - truth) ** 2)
+    return float(10 * np.log10(255**2 / error)) if error else np.inf

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from treefield.apps.pictures import psnr
 from treefield.cli import pictures
 from treefield.cli.compare import print_table
 from treefield.cli.outcome import Task, check_folder, exit_if_interrupted, section, summary, write_page
@@ -102,7 +103,7 @@ def _photograph() -> Part:
     problem = denoising(noisy)
 
     def error(restored: np.ndarray) -> str:
-        return f"PSNR {_psnr(noisy, clean):.1f} -> {_psnr(restored, clean):.1f} dB"
+        return f"PSNR {psnr(noisy, clean):.1f} -> {psnr(restored, clean):.1f} dB"
 
     task = Task(
         "denoise: a photograph",
@@ -112,10 +113,6 @@ def _photograph() -> Part:
         before=Picture("with Gaussian noise (10) and 10 % salt and pepper", noisy),
     )
     return Part(task, error, Picture("the truth", clean), 5.0)
-
-
-def _psnr(image: np.ndarray, truth: np.ndarray) -> float:
-    return 10 * np.log10(255**2 / np.mean((image.astype(np.float64) - truth) ** 2))
 
 
 def _motorcycle() -> Part:

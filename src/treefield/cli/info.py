@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 import platform
 from typing import Annotated
 
 import typer
 
 from treefield import __version__
-from treefield.io.files import available_memory, in_units
+from treefield.io.files import available_memory, in_units, package_version
 from treefield.validation import thread_count
 
 _PACKAGES = (
@@ -32,7 +30,7 @@ def info(json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
     import json as writer
 
     facts = {"treefield": __version__, "python": platform.python_version(), "machine": platform.platform()}
-    facts |= {name: _version(name) for name in _PACKAGES}
+    facts |= {name: package_version(name) for name in _PACKAGES}
     free = available_memory()
     facts |= {"threads": str(thread_count(None)), "free memory": "unknown" if free is None else in_units(free)}
     facts |= _cache()
@@ -40,13 +38,6 @@ def info(json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
         print(writer.dumps(facts))
     else:
         print("\n".join(f"{name:>16}: {value}" for name, value in facts.items()))
-
-
-def _version(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"
 
 
 def _cache() -> dict[str, str]:

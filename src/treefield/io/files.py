@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.metadata
 import os
 import pathlib
 import threading
@@ -25,6 +26,14 @@ def package(module: str, name: str, doing: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingPackageError(f'{doing} images needs {name}: pip install "treefield[cli]"') from error
+
+
+def package_version(name: str) -> str:
+    """The version of a package, if it is installed."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def shown(path: Any) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import os
 import platform
 from typing import Any
 
 from treefield import __version__
+from treefield.io.files import package_version
 from treefield.paper.conventions import CONVENTIONS
 from treefield.paper.lab import Effort, Experiment, Lab
 from treefield.paper.methods import METHODS
@@ -62,9 +62,4 @@ def surroundings(packages: tuple[str, ...] = _PACKAGES) -> dict[str, str]:
     """The machine, and the version of everything that bears on the figures."""
     facts = {"treefield": __version__, "Python": platform.python_version(), "cores": str(os.cpu_count())}
     facts["machine"] = f"{platform.system()} {platform.machine()}"
-    for package in packages:
-        try:
-            facts[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            facts[package] = "not installed"
-    return facts
+    return facts | {package: package_version(package) for package in packages}

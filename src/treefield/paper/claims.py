@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,9 +45,7 @@ def _local_search(claims: Experiment, found: Results, equal: str) -> None:
             f"and their median counts. Below {percent(_SAME)} they count as none; with so few seeds a few tenths of "
             "a per cent may be chance.",
         ],
-        table=_rows(found, names),
-        name="local-search",
-        figures={"local-search": (_curves(found, names), "Best energy against time: medians, least to greatest.")},
+        **_shown("local-search", found, names),
     )
     claims.claim(
         "Section 1: ILS is better over trees than over ICM",
@@ -65,9 +64,7 @@ def _inner_sweeps(claims: Experiment, found: Results, equal: str) -> None:
             'as does not seem to hurt the final performance".',
             equal,
         ],
-        table=_rows(found, names),
-        name="inner-sweeps",
-        figures={"inner-sweeps": (_curves(found, names), "Best energy against time: medians, least to greatest.")},
+        **_shown("inner-sweeps", found, names),
     )
     claims.claim(
         "Section 5: one sweep after each jump does not hurt",
@@ -95,7 +92,7 @@ def _great_jumps(claims: Experiment, found: Results, equal: str) -> None:
             "in the last row as many as there is something to gain. From the scan-line start a random restart finds "
             "nothing better in this time, so that on the stereo pair multistart ends with its first local minimum.",
         ],
-        table=_rows(found, names),
+        table=_rows(found, names, lambda results: {}),
         name="great-jumps",
         figures={
             "great-jumps": (
@@ -130,9 +127,7 @@ def _genetic(claims: Experiment, found: Results, equal: str) -> None:
             "Genetic (paper) is that, with rows and columns; genetic (best) merges its parents component by component, "
             f"with mixed jumps as mutations. A population has 16 individuals. {equal}",
         ],
-        table=_rows(found, names),
-        name="genetic",
-        figures={"genetic": (_curves(found, names), "Best energy against time: medians, least to greatest.")},
+        **_shown("genetic", found, names),
     )
     made = {name: np.median([res.nit for runs in found[name].values() for res in runs]) for name in names[:2]}
     claims.claim(
@@ -156,9 +151,7 @@ def _temperature(claims: Experiment, found: Results, equal: str) -> None:
             "own formula, min(1, exp(-β ΔE)), it is the other way round, and the formula is followed here.",
             equal,
         ],
-        table=_rows(found, names + whole, _acceptance),
-        name="temperature",
-        figures={"temperature": (_curves(found, names), "Best energy against time: medians, least to greatest.")},
+        **_shown("temperature", found, names, whole, _acceptance),
     )
     raised = {
         name: 100 * _share([res for results in found[name].values() for res in results], "raise") for name in names
@@ -178,6 +171,15 @@ def _temperature(claims: Experiment, found: Results, equal: str) -> None:
         f"minimum, β = 0 changes the energy by {_by_problem(found, whole[1], whole[0])}",
         asked=False,
     )
+
+
+def _shown(name: str, found: Results, names: list[str], beside: Sequence[str] = (), more: Any = None) -> dict[str, Any]:
+    """What a section shows of some settings: a table, with a few more beside them, and curves."""
+    return {
+        "table": _rows(found, [*names, *beside], more or (lambda results: {})),
+        "name": name,
+        "figures": {name: (_curves(found, names), "Best energy against time: medians, least to greatest.")},
+    }
 
 
 def _acceptance(results: list[MAPResult]) -> dict[str, str]:
@@ -201,7 +203,7 @@ def _no_worse(found: Results, name: str, other: str) -> bool:
     return all(_excess(found, name, other, problem) < _SAME for problem in found[name])
 
 
-def _rows(found: Results, names: list[str], more: Any = lambda results: {}) -> list[dict[str, str]]:
+def _rows(found: Results, names: list[str], more: Any) -> list[dict[str, str]]:
     return [
         {
             "problem": problem,

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from treefield.apps.pictures import psnr
 from treefield.paper.drawing import draw_curves, draw_pictures, legend_below, new_figure, zoom
-from treefield.paper.found import Found, above, by_expansion, missing_peers, percent
+from treefield.paper.found import Found, Row, above, missing_peers, percent
 from treefield.paper.lab import Experiment, Lab
 from treefield.paper.methods import BELIEFS, METHODS
 from treefield.paper.problems import DENOISING_CUTOFF, DENOISING_WEIGHT, denoising_field
@@ -60,20 +61,17 @@ def _searched(denoise: Experiment, lab: Lab, image: NoisyImage) -> tuple[dict[st
     mrf = denoising_field(image.noisy)
     stop, time = {"patience": PATIENCE, "maxiter": 1000}, {"time_limit": lab.effort.seconds}
     seeds, one = list(lab.seeds()), [lab.seed]
-    plan: list[tuple[str, str, Any, list[int], dict[str, Any]]] = [
-        ("T-ILS (paper)", "T-ILS (paper)", "random", seeds, stop),
-        ("unary → T-ILS (paper)", "T-ILS (paper)", "unary", seeds, stop),
-        *((method, method, "random", one, stop) for method in BELIEFS),
-        ("T-ILS (best)", "T-ILS (best)", "random", seeds, time),
-        ("minimize", "minimize", None, seeds, time),
-    ]
-    found = {}
-    for row, method, x0, row_seeds, limits in plan:
-        found[row] = Found.by(
-            [denoise.run(image.name, row, mrf, x0, method=method, seed=seed, **limits) for seed in row_seeds]
-        )
-    lab.tell(f"{image.name}: alpha-expansion")
-    return found | by_expansion(mrf), max(res.lower_bound for res in found["minimize"].runs)
+    return denoise.rows(
+        image.name,
+        mrf,
+        [
+            Row("T-ILS (paper)", "T-ILS (paper)", "random", seeds, stop),
+            Row("unary → T-ILS (paper)", "T-ILS (paper)", "unary", seeds, stop),
+            *(Row(method, method, "random", one, stop) for method in BELIEFS),
+            Row("T-ILS (best)", "T-ILS (best)", "random", seeds, time),
+            Row("minimize", "minimize", None, seeds, time),
+        ],
+    )
 
 
 def _row(name: str, result: Found, image: NoisyImage, bound: float) -> dict[str, str]:
@@ -86,11 +84,6 @@ def _row(name: str, result: Found, image: NoisyImage, bound: float) -> dict[str,
         "edges that differ": percent(roughness(result.x)),
         "PSNR": f"{psnr(result.x, image.clean):.1f}",
     }
-
-
-def psnr(image: np.ndarray, truth: np.ndarray) -> float:
-    """Peak signal to noise, in dB."""
-    return float(10 * np.log10(255**2 / max(np.mean((image.astype(np.float64) - truth) ** 2), 1e-12)))
 
 
 def roughness(x: np.ndarray) -> float:

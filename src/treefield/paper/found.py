@@ -28,6 +28,17 @@ class Found:
         return cls(middle(runs).x, median_of(runs), float(np.median([seconds_of(res) for res in runs])), runs)
 
 
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A row of a table: one of METHODS from a start, with each of some seeds."""
+
+    name: str
+    method: str
+    x0: Any
+    seeds: list[int]
+    limits: dict[str, Any]
+
+
 def by_expansion(mrf: Any) -> dict[str, Found]:
     """What PyMaxflow finds, under its name; nothing where it is not installed."""
     peer = alpha_expansion(mrf)

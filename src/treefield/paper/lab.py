@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from treefield.paper.found import apart
+from treefield.paper.found import Found, Row, apart, by_expansion
 from treefield.paper.methods import METHODS
 from treefield.paper.sources import Sources
 from treefield.results import MAPResult
@@ -114,6 +114,17 @@ class Experiment:
         res = self._lab.run(problem, method or name, mrf, x0, seed=seed, **options)
         self._traces.append((problem, name, seed, res.trace))
         return res
+
+    def rows(self, problem: str, mrf: Any, rows: list[Row]) -> tuple[dict[str, Found], float]:
+        """What each row's runs found and, last, alpha-expansion; and the lower bound that the row minimize proves."""
+        found = {}
+        for row in rows:
+            options = {"method": row.method} | row.limits
+            found[row.name] = Found.by(
+                [self.run(problem, row.name, mrf, row.x0, seed=seed, **options) for seed in row.seeds]
+            )
+        self._lab.tell(f"{problem}: alpha-expansion")
+        return found | by_expansion(mrf), max(res.lower_bound for res in found["minimize"].runs)
 
     def section(
         self,

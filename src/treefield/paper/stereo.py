@@ -8,7 +8,7 @@ import numpy as np
 
 import treefield as tf
 from treefield.paper.drawing import draw_curves, draw_pictures, legend_below, new_figure, zoom
-from treefield.paper.found import Found, above, apart, by_expansion, missing_peers, percent
+from treefield.paper.found import Found, Row, above, apart, missing_peers, percent
 from treefield.paper.lab import Experiment, Lab
 from treefield.paper.methods import BELIEFS
 from treefield.paper.problems import STEREO_WEIGHT, stereo_field
@@ -95,22 +95,17 @@ def _searched(stereo: Experiment, lab: Lab, pair: StereoPair, mrf: Any) -> tuple
     line = {nu: tf.scan_line(mrf, nu=nu) for nu in (1.0, 0.4)}
     sweep, turns, time = {"maxiter": 1}, {"maxiter": effort.iterations}, {"time_limit": effort.seconds}
     start = line[0.4].x
-    plan: list[tuple[str, str, Any, list[int], dict[str, Any]]] = [
-        ("random → T-ICM(1)", "T-ICM", "random", seeds, sweep),
-        ("scan-line → T-ICM(1)", "T-ICM", start, one, sweep),
-        *((method, method, "random", one, turns) for method in BELIEFS),
-        ("scan-line → T-ILS (paper)", "T-ILS (paper)", start, seeds, turns),
-        ("scan-line → T-ILS (best)", "T-ILS (best)", start, seeds, time),
-        ("annealing", "annealing", "random", seeds, time),
-        ("minimize", "minimize", None, seeds, time),
+    rows = [
+        Row("random → T-ICM(1)", "T-ICM", "random", seeds, sweep),
+        Row("scan-line → T-ICM(1)", "T-ICM", start, one, sweep),
+        *(Row(method, method, "random", one, turns) for method in BELIEFS),
+        Row("scan-line → T-ILS (paper)", "T-ILS (paper)", start, seeds, turns),
+        Row("scan-line → T-ILS (best)", "T-ILS (best)", start, seeds, time),
+        Row("annealing", "annealing", "random", seeds, time),
+        Row("minimize", "minimize", None, seeds, time),
     ]
-    found = {f"scan-line, nu = {nu:g}": Found.by([res]) for nu, res in line.items()}
-    for row, method, x0, row_seeds, limits in plan:
-        found[row] = Found.by(
-            [stereo.run(pair.name, row, mrf, x0, method=method, seed=seed, **limits) for seed in row_seeds]
-        )
-    lab.tell(f"{pair.name}: alpha-expansion")
-    return found | by_expansion(mrf), max(res.lower_bound for res in found["minimize"].runs)
+    found, bound = stereo.rows(pair.name, mrf, rows)
+    return {f"scan-line, nu = {nu:g}": Found.by([res]) for nu, res in line.items()} | found, bound
 
 
 def _pair_section(stereo: Experiment, lab: Lab, pair: StereoPair, found: dict[str, Found], bound: float) -> None:
