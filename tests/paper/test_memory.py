@@ -1,6 +1,7 @@
 """Memory: what the paper counts, what is measured in another process, and what is left out."""
 
 import csv
+import gc
 import io
 import os
 import signal
@@ -49,9 +50,12 @@ def test_loopy_bp_needs_more_on_a_larger_image_and_more_than_t_icm():
 
 
 def test_the_watch_sees_what_is_there_for_a_moment_only():
+    gc.collect()  # what earlier tests left must not go meanwhile
     with module._Watch() as watch:
         array = np.ones(5_000_000)
-        time.sleep(0.1)
+        deadline = time.monotonic() + 20  # on a busy machine it may take a while until somebody looks
+        while watch.peak < 35e6 and time.monotonic() < deadline:
+            time.sleep(0.01)
         del array
     assert 35e6 < watch.peak < 80e6
 
