@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from treefield.apps.ising import ising
     from treefield.apps.segment import segment
     from treefield.apps.stereo import stereo
+    from treefield.models.graph import GraphMRF
     from treefield.models.grid import GridMRF
     from treefield.models.pairwise import EdgeTables, Potts, Table, TruncatedLinear, TruncatedQuadratic
     from treefield.results import MAPResult
@@ -37,6 +38,7 @@ _HOMES = {
     "segment": "apps.segment",
     "stereo": "apps.stereo",
     "GridMRF": "models.grid",
+    "GraphMRF": "models.graph",
     "Potts": "models.pairwise",
     "TruncatedLinear": "models.pairwise",
     "TruncatedQuadratic": "models.pairwise",
@@ -58,6 +60,7 @@ _HOMES = {
 
 __all__ = [
     "EdgeTables",
+    "GraphMRF",
     "GridMRF",
     "MAPResult",
     "Potts",

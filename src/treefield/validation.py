@@ -70,12 +70,13 @@ def _shown(value: Any) -> str:
 def model(mrf: Any) -> None:
     """Refuse what is no model."""
     if isinstance(mrf, type) or not hasattr(mrf, "energy_parts"):
-        raise TypeError(f"mrf must be a model such as GridMRF(unary, pairwise), got {type(mrf).__name__}")
+        models = "GridMRF(unary, pairwise) or GraphMRF(unaries, edges, pairwise)"
+        raise TypeError(f"mrf must be a model such as {models}, got {type(mrf).__name__}")
 
 
-def labelling(x: Any, shape: tuple[int, ...], labels: int, name: str = "x", copy: bool = True) -> np.ndarray:
-    """`x` as a new int32 array of the grid's shape with labels in 0..labels-1, or an error; without `copy` the array
-    itself if it is one already."""
+def labelling(x: Any, mrf: Any, name: str = "x", copy: bool = True) -> np.ndarray:
+    """`x` as a new int32 array of the model's shape with labels that its sites have, or an error; without `copy` the
+    array itself if it is one already."""
     try:
         array = np.asarray(x)
     except ValueError as error:
@@ -84,10 +85,11 @@ def labelling(x: Any, shape: tuple[int, ...], labels: int, name: str = "x", copy
         raise TypeError(
             f"{name} must be an array of integer labels, got dtype {array.dtype}; convert it with .astype(int)"
         )
-    if array.shape != shape:
-        raise ValueError(f"{name} has shape {array.shape}, but the model's is {shape}")
-    if array.size and (array.min() < 0 or array.max() >= labels):
-        raise ValueError(f"{name} holds labels from {array.min()} to {array.max()}, expected 0 to {labels - 1}")
+    if array.shape != mrf.shape:
+        raise ValueError(f"{name} has shape {array.shape}, but the model's is {mrf.shape}")
+    if array.size and (array.min() < 0 or array.max() >= mrf.labels):
+        raise ValueError(f"{name} holds labels from {array.min()} to {array.max()}, expected 0 to {mrf.labels - 1}")
+    _check_counts(array, mrf, name)
     return np.array(array, dtype=np.int32, order="C") if copy else np.ascontiguousarray(array, dtype=np.int32)
 
 
@@ -110,7 +112,19 @@ def labels_of(x: Any, mrf: Any, name: str = "x") -> np.ndarray:
     flat = _flat_labels(x, mrf, name)
     if flat.view(np.uint32).max() >= mrf.labels:
         raise ValueError(f"{name} holds labels from {flat.min()} to {flat.max()}, expected 0 to {mrf.labels - 1}")
+    _check_counts(flat, mrf, name)
     return flat
+
+
+def _check_counts(x: np.ndarray, mrf: Any, name: str) -> None:
+    """Refuse a label, of those that some site has, where the site has fewer."""
+    if mrf.same_count:
+        return
+    beyond = x >= mrf.label_counts
+    if beyond.any():
+        site = int(beyond.argmax())
+        labels = int(mrf.label_counts[site])
+        raise ValueError(f"{name}[{site}] is label {x[site]}, but the site has the labels 0 to {labels - 1}")
 
 
 def _flat_labels(x: Any, mrf: Any, name: str) -> np.ndarray:

@@ -82,7 +82,7 @@ def join_components(x, y, shape, strides, parents):
 
 
 @inlined
-def _add(before, after, owner, big, finite, forbidden):
+def add_change(before, after, owner, big, finite, forbidden):
     """Add to a component what a cost changes when it goes from `before` to `after`."""
     if before < big and after < big:
         finite[owner] += after - before
@@ -115,7 +115,7 @@ def unary_changes(x, y, unary, labels, numbers, big, finite, forbidden):
             count += parent == i
             numbers[i] = owner
             before, after = unary[i * labels + x[i]], unary[i * labels + y[i]]
-            _add(np.float64(before), np.float64(after), owner, big, finite, forbidden)
+            add_change(np.float64(before), np.float64(after), owner, big, finite, forbidden)
 
 
 @kernel
@@ -150,7 +150,7 @@ def pairwise_changes(x, y, labels, grid, kind, numbers, big, finite, forbidden, 
                     continue
                 while left != 0:
                     k = lowest(left)
-                    _add(lane(before, k), lane(after, k), lane(owners, k), big, finite, forbidden)
+                    add_change(lane(before, k), lane(after, k), lane(owners, k), big, finite, forbidden)
                     left &= left - 1
             number += run
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from treefield.kernels.kinds import EdgeTablesRule
-from treefield.models.pairwise import EdgeTables, Pairwise, as_pairwise, edge_shape
+from treefield.models.pairwise import EdgeTables, Pairwise, as_pairwise, edge_shape, finite_range
 from treefield.validation import labelling, labels_of, real_array, smallest_dtype
+
+if TYPE_CHECKING:
+    from treefield.models.graph import GraphMRF
 
 _EXACT_IN_FLOAT32 = 2.0**24
 _LARGEST = 1e307  # what all costs may add up to, so that nothing overflows
@@ -69,6 +72,9 @@ class GridMRF:
         """The number of labels of every site."""
         return np.broadcast_to(np.int32(self.labels), self.shape)
 
+    same_count = True  # of labels, for all sites
+    paper_trees, search_trees = "rows-columns", "bands"  # those of the paper's T-ILS, and the best for any search
+
     @property
     def size(self) -> int:
         """The number of sites."""
@@ -83,7 +89,7 @@ class GridMRF:
         >>> tf.GridMRF(np.zeros((2, 2, 3)), tf.TruncatedLinear(1.5, cutoff=2)).energy([[0, 1], [2, 2]])
         6.0
         """
-        finite, forbidden = self.energy_parts(labelling(x, self.shape, self.labels, copy=False))
+        finite, forbidden = self.energy_parts(labelling(x, self, copy=False))
         return math.inf if forbidden else finite
 
     def energy_parts(self, x: np.ndarray) -> tuple[float, int]:
@@ -98,7 +104,7 @@ class GridMRF:
 
     def tree_set(
         self,
-        trees: Any = "bands",
+        trees: Any = None,
         *,
         order: str = "fixed",
         bands: int | None = None,
@@ -127,9 +133,9 @@ class GridMRF:
 
         return Dual(self, arithmetic)
 
-    def checkerboard(self) -> Any:
-        """The sites of one colour after the other: an object whose `sample(x, temperature, rng)` draws each site's
-        label given its neighbours, in place, and returns the energy change."""
+    def sampler(self) -> Any:
+        """The sites of one colour of a checkerboard after the other: an object whose `sample(x, temperature, rng)`
+        draws each site's label given its neighbours, in place, and returns the energy change."""
         from treefield.trees.checkerboard import Checkerboard
 
         return Checkerboard(self)
@@ -156,6 +162,43 @@ class GridMRF:
         from treefield.kernels.components import take_components
 
         take_components(x.reshape(-1), y.reshape(-1), numbers.reshape(-1), taken)
+
+    def best_labels(self) -> np.ndarray:
+        """Each site's label of the least unary cost."""
+        x = np.empty(self.shape, np.int32)
+        for i, costs in enumerate(self.unary):
+            x[i] = costs.argmin(axis=-1)
+        return x
+
+    def random_labels(self, rng: np.random.Generator, sites: np.ndarray | None = None) -> np.ndarray:
+        """A random label for each site, or for each of the given ones."""
+        return rng.integers(self.labels, size=self.shape if sites is None else len(sites), dtype=np.int32)
+
+    def to_graph(self) -> GraphMRF:
+        """The same model as a graph: site (i, j) of an (M, N) grid is number i * N + j, and energies are the same.
+
+        Examples
+        --------
+        >>> import numpy as np, treefield as tf
+        >>> mrf = tf.GridMRF(np.zeros((2, 3, 4)), tf.Potts(1))
+        >>> mrf.to_graph()
+        GraphMRF(sites=6, edges=7, labels=4, pairwise=Potts(1))
+        """
+        from treefield.models.graph import GraphMRF
+
+        sites = np.arange(self.size, dtype=np.int32).reshape(self.shape)
+        edges = []
+        for axis in range(sites.ndim):
+            moved = np.moveaxis(sites, axis, 0)
+            pair = np.stack([moved[:-1], moved[1:]], axis=-1)
+            edges.append(np.moveaxis(pair, 0, axis).reshape(-1, 2))
+        weights = np.concatenate([weight.reshape(-1) for weight in self.edge_weights()])
+        unaries, joined = self.unary.reshape(-1, self.labels), np.concatenate(edges)
+        if self._tables is None:
+            weights = weights / self.pairwise.weight if self.pairwise.weight not in (0.0, 1.0) else weights
+            return GraphMRF(unaries, joined, self.pairwise, weights=weights)
+        tables = self._tables[: len(joined) * self.labels**2].reshape(-1, self.labels, self.labels)
+        return GraphMRF(unaries, joined, tables, weights=weights)
 
     def parts(self) -> list[Any]:
         """Everything that makes the model, arrays and what `repr` tells: two models of equal parts are the same."""
@@ -245,11 +288,11 @@ class GridMRF:
 
     def _measure(self) -> None:
         """Ranges of the costs: which arithmetic is exact enough, and what can stand in for a forbidden cost."""
-        low, high, forbidden = _finite_range(self.unary)
+        low, high, forbidden = finite_range(self.unary)
         weights = self._edge_weights
         self._negative = bool(weights.size and weights.min() < 0)
         costs = self._tables if self._tables is not None else self.pairwise.costs(self.labels)
-        table_low, table_high, forbidden_pairs = _finite_range(costs)
+        table_low, table_high, forbidden_pairs = finite_range(costs)
         if forbidden_pairs and self._negative:
             raise ValueError(
                 "a negative weight times a forbidden (+inf) pairwise cost would be -inf; make the weights at least 0"
@@ -324,19 +367,3 @@ def _check_weights(weights: Any, shape: tuple[int, ...]) -> list[Any] | None:
             raise ValueError(f"weights[{axis}] holds NaN or infinity; weights must be finite (0 for no edge)")
         checked.append(array)
     return checked
-
-
-def _finite_range(array: np.ndarray) -> tuple[float, float, bool]:
-    """The least and the greatest finite value, and whether there are infinite ones; by rows, so that it needs no second
-    array."""
-    if array.size == 0:
-        return 0.0, 0.0, False
-    high = float(array.max())
-    if math.isfinite(high):
-        return float(array.min()), high, False
-    low, high = math.inf, -math.inf
-    for row in array if array.ndim > 2 else [array]:
-        finite = row[np.isfinite(row)]
-        if finite.size:
-            low, high = min(low, float(finite.min())), max(high, float(finite.max()))
-    return (low, high, True) if low <= high else (0.0, 0.0, True)

@@ -7,6 +7,7 @@ edge.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -102,7 +103,8 @@ class _Truncated(Pairwise):
             values = f", values={self.values.tolist() if few else f'<{len(self.values)} positions>'}"
         return f"{type(self).__name__}({self.weight:g}, {self.cutoff:g}{values})"
 
-    def _positions(self, labels: int) -> np.ndarray:
+    def positions(self, labels: int) -> np.ndarray:
+        """Where the labels lie."""
         if self.values is None:
             return np.arange(labels, dtype=np.float64)
         if len(self.values) != labels:
@@ -114,7 +116,7 @@ class _Truncated(Pairwise):
         return np.abs(difference)
 
     def table(self, labels: int) -> np.ndarray:
-        v = self._positions(labels)
+        v = self.positions(labels)
         table = np.minimum(self._distance(v[:, None] - v[None, :]), self.cutoff)
         if not np.isfinite(table).all():
             raise ValueError(f"values from {v.min():g} to {v.max():g} are too far apart: their distance overflows")
@@ -127,7 +129,7 @@ class _Truncated(Pairwise):
 
     def _truncated(self, labels: int, dtype: np.dtype) -> Truncated | None:
         """For the rules; None if the positions do not ascend."""
-        v = self._positions(labels)
+        v = self.positions(labels)
         steps = np.diff(v)
         if np.any(steps < 0):
             return None
@@ -209,7 +211,7 @@ class Table(Pairwise):
         self.V = array.astype(smallest_dtype(array, "V")).astype(np.float64)
         if self.V.ndim != 2 or self.V.shape[0] != self.V.shape[1] or self.V.size == 0:
             raise ValueError(f"V must be a square table (labels, labels), got shape {self.V.shape}")
-        _refuse_nan(self.V, "V")
+        refuse_nan(self.V, "V")
 
     def __repr__(self) -> str:
         return f"Table({self.V.tolist()})" if self.V.size <= 16 else f"Table(<{self.V.shape[0]} x {self.V.shape[1]}>)"
@@ -232,7 +234,7 @@ class EdgeTables(Pairwise):
             raise TypeError(f"tables must be a list of arrays, one per axis, got {type(tables).__name__}")
         self.tables = [real_array(table, f"tables[{axis}]") for axis, table in enumerate(tables)]
         for axis, table in enumerate(self.tables):
-            _refuse_nan(table, f"tables[{axis}]")
+            refuse_nan(table, f"tables[{axis}]")
 
     def __repr__(self) -> str:
         return f"EdgeTables({', '.join(str(table.shape) for table in self.tables)})"
@@ -281,14 +283,31 @@ def _tabulate(function: Callable[[int, int], float], labels: int) -> np.ndarray:
         for b in range(labels):
             name = f"what the pairwise function gives for labels ({a}, {b})"
             table[a, b] = real_scalar(function(a, b), name, infinite=True)
-    _refuse_nan(table, "the table of the pairwise function")
+    refuse_nan(table, "the table of the pairwise function")
     return table
 
 
-def _refuse_nan(array: np.ndarray, name: str) -> None:
+def refuse_nan(array: np.ndarray, name: str) -> None:
+    """Refuse costs that are none."""
     if array.size and array.dtype.kind == "f":
         low = array.min()
         if np.isnan(low):
             raise ValueError(f"{name} holds NaN; every cost must be a number (use +inf for a forbidden pair)")
         if low == -np.inf:
             raise ValueError(f"{name} holds -inf; costs may be +inf (forbidden) but not -inf")
+
+
+def finite_range(array: np.ndarray) -> tuple[float, float, bool]:
+    """The least and the greatest finite value, and whether there are infinite ones; by rows, so that it needs no second
+    array."""
+    if array.size == 0:
+        return 0.0, 0.0, False
+    high = float(array.max())
+    if math.isfinite(high):
+        return float(array.min()), high, False
+    low, high = math.inf, -math.inf
+    for row in array if array.ndim > 2 else [array]:
+        finite = row[np.isfinite(row)]
+        if finite.size:
+            low, high = min(low, float(finite.min())), max(high, float(finite.max()))
+    return (low, high, True) if low <= high else (0.0, 0.0, True)

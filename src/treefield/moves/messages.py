@@ -74,7 +74,7 @@ class MessageJump:
     def __call__(self, x: Any, mrf: Any, rng: Any) -> np.ndarray:
         """Return a changed copy of `x`."""
         model(mrf)
-        y = labelling(x, mrf.shape, mrf.labels)
+        y = labelling(x, mrf)
         seed = int(generator(rng).integers(2**63))
         if self._lines is None or self._lines.mrf is not mrf:
             self._prepare(mrf)

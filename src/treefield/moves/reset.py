@@ -21,7 +21,7 @@ class _ResetJump(abc.ABC):
         y = x.copy()
         count = max(1, round(self.share(rng) * mrf.size))
         sites = rng.choice(mrf.size, count, replace=False, shuffle=False)
-        y.reshape(-1)[sites] = rng.integers(mrf.labels, size=count, dtype=np.int32)
+        y.reshape(-1)[sites] = mrf.random_labels(rng, sites)
         return y
 
 

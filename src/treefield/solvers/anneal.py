@@ -38,7 +38,7 @@ def anneal(
 
     Parameters
     ----------
-    mrf : GridMRF
+    mrf : GridMRF or GraphMRF
     x0 : labelling, "random", "unary" or "scan-line", optional
         Where to start; None is "random".
     schedule : "geometric" or "log"
@@ -82,7 +82,7 @@ def anneal(
         else:
             run.resume(rng, *saved)
             hot, cold = saved[0]["temperatures"]
-        sites = mrf.checkerboard()
+        sites = mrf.sampler()
         state: tuple[dict[str, Any], dict[str, np.ndarray]] = {"temperatures": (hot, cold)}, {}
         while run.goes_on():
             temperature = _temperature(schedule, hot, cold, run)

@@ -27,7 +27,7 @@ def genetic(
     crossover: str = "merge",
     mutation: Callable[..., np.ndarray] | None = None,
     inner_iter: int = 1,
-    trees: Any = "bands",
+    trees: Any = None,
     order: str = "fixed",
     bands: int | None = None,
     maxiter: int | None = None,
@@ -48,7 +48,7 @@ def genetic(
 
     Parameters
     ----------
-    mrf : GridMRF
+    mrf : GridMRF or GraphMRF
     x0 : labelling, "random", "unary" or "scan-line", optional
         The first individual; the others are mutations of it, or random for "random" (what None means).
     population : int
@@ -88,6 +88,7 @@ def genetic(
     mutation = UniformJump() if mutation is None else function(mutation, "mutation", of)
     inner_iter = count(inner_iter, "inner_iter", 1)
     options = {"order": order, "bands": bands, "memory": memory, "threads": threads}
+    trees = mrf.search_trees if trees is None else trees
     mrf.check_tree_set(trees, **options)
     limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, default=_MAXITER)
     settings = {

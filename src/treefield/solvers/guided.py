@@ -44,7 +44,7 @@ def guided(
     workers = thread_count(threads)
     with run:
         dual = None if arithmetic is None else mrf.dual(arithmetic)
-        search = _Guided(run, dual, mrf.tree_set(memory=memory, threads=threads), rng)
+        search = _Guided(run, dual, mrf.tree_set(mrf.search_trees, memory=memory, threads=threads), rng)
         with ThreadPoolExecutor(1, thread_name_prefix="treefield") as pool:
             while run.goes_on():
                 search.round(pool if workers > 1 else None)

@@ -28,7 +28,7 @@ def icm(
 
     Parameters
     ----------
-    mrf : GridMRF
+    mrf : GridMRF or GraphMRF
     x0, maxiter, time_limit, callback, rng, progress
         As in `t_icm`.
 

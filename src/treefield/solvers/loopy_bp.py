@@ -36,7 +36,7 @@ def loopy_bp(
 
     Parameters
     ----------
-    mrf : GridMRF
+    mrf : GridMRF or GraphMRF
     x0 : labelling, "random", "unary" or "scan-line"
         The labelling to beat, row 0 of the trace; messages start at 0 whatever it is.
     schedule : "parallel" or "sequential"

@@ -20,7 +20,7 @@ def merge(mrf: Any, x: Any, y: Any) -> np.ndarray:
 
     Parameters
     ----------
-    mrf : GridMRF
+    mrf : GridMRF or GraphMRF
     x, y : labellings
 
     Returns
@@ -35,8 +35,8 @@ def merge(mrf: Any, x: Any, y: Any) -> np.ndarray:
     array([[0, 0, 1]], dtype=int32)
     """
     model(mrf)
-    x = labelling(x, mrf.shape, mrf.labels, "x")
-    y = labelling(y, mrf.shape, mrf.labels, "y", copy=False)
+    x = labelling(x, mrf, "x")
+    y = labelling(y, mrf, "y", copy=False)
     merge_into(mrf, x, y)
     return x
 

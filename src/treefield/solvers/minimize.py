@@ -51,7 +51,7 @@ def minimize(
 
     Parameters
     ----------
-    mrf : GridMRF
+    mrf : GridMRF or GraphMRF
     x0 : labelling, "random", "unary" or "scan-line", optional
         Where to start; the default is the method's own, for "auto" each site's best label.
     method : str

@@ -15,17 +15,14 @@ def starting_labelling(mrf: Any, x0: Any, rng: np.random.Generator) -> np.ndarra
     """A new int32 labelling: the given one, or "random" (also None), "unary" (each site alone) or "scan-line"."""
     check_start(mrf, x0)
     if x0 is not None and not isinstance(x0, str):
-        return labelling(x0, mrf.shape, mrf.labels, "x0")
+        return labelling(x0, mrf, "x0")
     if x0 == "unary":
-        x = np.empty(mrf.shape, np.int32)
-        for i, costs in enumerate(mrf.unary):
-            x[i] = costs.argmin(axis=-1)
-        return x
+        return mrf.best_labels()
     if x0 == "scan-line":
         from treefield.solvers.scan_line import scan_line
 
         return scan_line(mrf, nu=_SCAN_LINE_NU).x
-    return rng.integers(mrf.labels, size=mrf.shape, dtype=np.int32)
+    return mrf.random_labels(rng)
 
 
 def check_start(mrf: Any, x0: Any) -> None:
@@ -33,4 +30,4 @@ def check_start(mrf: Any, x0: Any) -> None:
     if isinstance(x0, str):
         choice(x0, "x0", ("random", "unary", "scan-line"))
     elif x0 is not None:
-        labelling(x0, mrf.shape, mrf.labels, "x0", copy=False)
+        labelling(x0, mrf, "x0", copy=False)

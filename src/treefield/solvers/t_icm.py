@@ -14,7 +14,7 @@ def t_icm(
     mrf: Any,
     x0: Any = None,
     *,
-    trees: Any = "bands",
+    trees: Any = None,
     order: str = "fixed",
     bands: int | None = None,
     maxiter: int | None = None,
@@ -32,14 +32,20 @@ def t_icm(
 
     Parameters
     ----------
-    mrf : GridMRF
+    mrf : GridMRF or GraphMRF
     x0 : labelling, "random", "unary" or "scan-line", optional
         Where to start; None is "random", "unary" gives each site its own cheapest label.
-    trees : str or list of 1-D integer arrays
-        "bands": rows, then columns (then pillars), the grid cut into bands swept side by side: the fast one.
+    trees : str or list of 1-D integer arrays, optional
+        Of a grid:
+        "bands": rows, then columns (then pillars), the grid cut into bands swept side by side: the fast one, and the
+        default.
         "rows-columns": one line after the other, the paper's first set.
         "alternating": every second line at once, then the others, the paper's second.
         "combs": a spine and every second line, more than half of the sites at once.
+        Of a graph:
+        "forests": induced forests as large as can be, so many that every site is in one; the default.
+        "random-forests": the same, others in every sweep.
+        Of either:
         "sites": single sites, which is ICM.
         A list of flat site indices: your own trees; each array and the edges between its sites must have no cycle.
     order : "fixed" or "random"

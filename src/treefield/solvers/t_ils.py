@@ -29,7 +29,7 @@ def t_ils(
     beta: float | None = None,
     local_search: Any = "t_icm",
     inner_iter: int | None = 1,
-    trees: Any = "rows-columns",
+    trees: Any = None,
     order: str = "fixed",
     bands: int | None = None,
     maxiter: int | None = None,
@@ -54,7 +54,7 @@ def t_ils(
 
     Parameters
     ----------
-    mrf : GridMRF
+    mrf : GridMRF or GraphMRF
     x0 : labelling, "random", "unary" or "scan-line", optional
         Where to start; None is "random".
     jump : function, optional
@@ -136,6 +136,7 @@ def t_ils(
         searched = local_search
     elif choice(local_search, "local_search", ("t_icm", "icm")) == "icm":
         trees = "sites"
+    trees = mrf.paper_trees if trees is None else trees
     mrf.check_tree_set(trees, **options)
     settings = {
         "jump": described(jump),

@@ -17,7 +17,7 @@ def tree_bp(mrf: Any) -> MAPResult:
 
     Parameters
     ----------
-    mrf : GridMRF
+    mrf : GridMRF or GraphMRF
         Chains such as a (1, N) grid, and grids whose edges of non-zero weight form trees.
 
     Returns

@@ -36,7 +36,7 @@ def trw(
 
     Parameters
     ----------
-    mrf : GridMRF
+    mrf : GridMRF or GraphMRF
     x0 : labelling, "random", "unary" or "scan-line"
         The labelling to beat, row 0 of the trace; messages start at 0 whatever it is.
     arithmetic : "auto", "int16", "float32" or "float64"

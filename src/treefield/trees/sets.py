@@ -24,6 +24,7 @@ def check_options(mrf: Any, trees: Any, order: str, bands: int | None, memory: s
     choice(order, "order", ("fixed", "random"))
     choice(memory, "memory", ("auto", "low"))
     thread_count(threads)
+    trees = "bands" if trees is None else trees
     name = choice(trees, "trees", NAMES) if isinstance(trees, str) else None
     if name is None:
         checked_sites(trees, mrf.shape)
@@ -40,6 +41,7 @@ def check_options(mrf: Any, trees: Any, order: str, bands: int | None, memory: s
 def tree_set(mrf: Any, trees: Any, *, order: str, bands: int | None, memory: str, threads: int | None) -> Any:
     """The tree set of that name, or of the given site-index arrays, for a grid model."""
     check_options(mrf, trees, order, bands, memory, threads)
+    trees = "bands" if trees is None else trees
     if not isinstance(trees, str):
         return ForestSet(mrf, checked_sites(trees, mrf.shape), order=order)
     if trees == "combs":

@@ -1,0 +1,149 @@
+"""What each label of each site of a graph costs, given the labels around it: kept up to date while labels change.
+
+All that is added to these costs is a multiple of a `unit` (a power of 2 so great that sums are exact): so they depend
+on the labelling alone, not on the way that led to it.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from treefield.kernels.graph import LINEAR, POTTS, label_count, least, lowest_label, row_length
+from treefield.kernels.jit import called, inlined, kernel
+from treefield.kernels.random import uniform
+
+
+class Conditional(NamedTuple):
+    """`costs`, those of site i from ``starts[i]`` on, with infinity after them up to the next multiple of eight; the
+    labelling `x` that they are given; and what rounds to multiples of the unit when it is added and taken away again.
+    """
+
+    costs: np.ndarray
+    starts: np.ndarray
+    x: np.ndarray
+    rounder: float
+
+
+@inlined
+def rounded(state, value):
+    """`value` as a multiple of the unit."""
+    return (value + state.rounder) - state.rounder
+
+
+@inlined
+def _replace(graph, state, link, old, new, at, count):
+    """The neighbour over a link, whose other end has its costs from `at` on, goes from one label to another."""
+    edge = link >> 1
+    weight, h = graph.weights[edge], state.costs
+    if graph.kind == POTTS:
+        weight = rounded(state, weight)
+        if old < count:
+            h[at + old] += weight
+        if new < count:
+            h[at + new] -= weight
+        return
+    if graph.kind == LINEAR:
+        cutoff = graph.positions[len(graph.positions) - 1]
+        for s in range(count):
+            before = rounded(state, weight * min(abs(graph.positions[s] - graph.positions[old]), cutoff))
+            after = rounded(state, weight * min(abs(graph.positions[s] - graph.positions[new]), cutoff))
+            h[at + s] += after - before
+        return
+    row = row_length(graph, edge)
+    start = graph.table_starts[edge]
+    step, other = (1, row) if link & 1 else (row, 1)
+    for s in range(count):
+        before = rounded(state, weight * graph.tables[start + s * step + old * other])
+        after = rounded(state, weight * graph.tables[start + s * step + new * other])
+        h[at + s] += after - before
+
+
+@called
+def change_label(graph, state, i, label):
+    """Give a site another label, and its neighbours what follows from it. O(neighbours x labels)."""
+    old = state.x[i]
+    state.x[i] = label
+    for k in range(graph.starts[i], graph.starts[i + 1]):
+        j = graph.beside[k]
+        _replace(graph, state, graph.links[k] ^ 1, old, label, state.starts[j], label_count(graph, j))
+
+
+@kernel
+def begin_costs(graph, state):
+    """The costs given the labelling 0 everywhere."""
+    for i in range(len(state.costs)):
+        state.costs[i] = np.inf
+    for i in range(len(state.x)):
+        state.x[i] = 0
+        at, count = state.starts[i], label_count(graph, i)
+        for s in range(count):
+            state.costs[at + s] = rounded(state, np.float64(graph.unary[graph.label_starts[i] + s]))
+        for k in range(graph.starts[i], graph.starts[i + 1]):
+            link = graph.links[k]
+            edge = link >> 1
+            weight = graph.weights[edge]
+            if graph.kind == POTTS:
+                state.costs[at] -= rounded(state, weight)
+            elif graph.kind == LINEAR:
+                cutoff = graph.positions[len(graph.positions) - 1]
+                for s in range(count):
+                    state.costs[at + s] += rounded(state, weight * min(graph.positions[s], cutoff))
+            else:
+                step = 1 if link & 1 else row_length(graph, edge)
+                for s in range(count):
+                    state.costs[at + s] += rounded(state, weight * graph.tables[graph.table_starts[edge] + s * step])
+
+
+@kernel
+def follow(graph, state, x):
+    """Bring the costs to another labelling."""
+    for i in range(len(x)):
+        if x[i] != state.x[i]:
+            change_label(graph, state, i, x[i])
+
+
+@kernel
+def icm_sweep(graph, state, order):
+    """Give each site in turn its cheapest label, the lowest among equals; returns the change of energy (Eq. 4)."""
+    total = 0.0
+    for i in order:
+        at = state.starts[i]
+        best = lowest_label(state.costs, at, label_count(graph, i))
+        change = state.costs[at + best] - state.costs[at + state.x[i]]
+        if best != state.x[i]:
+            total += change
+            change_label(graph, state, i, best)
+    return total
+
+
+@kernel
+def sample_sweep(graph, state, order, heat, limit, seed):
+    """Draw each site in turn with probabilities proportional to 2**(-cost * heat), none for a cost that is above the
+    least by `limit` or more; returns the change of energy."""
+    total = 0.0
+    draw = 0
+    for i in order:
+        at, count = state.starts[i], label_count(graph, i)
+        old = state.x[i]
+        new = old
+        if count > 1:
+            low = least(state.costs, at, count)
+            mass = 0.0
+            for s in range(count):
+                rise = state.costs[at + s] - low
+                if rise < limit:
+                    mass += 2.0 ** (-rise * heat)
+            draw += 1
+            left = uniform(seed, draw) * mass
+            new = -1
+            for s in range(count):
+                rise = state.costs[at + s] - low
+                if rise < limit:
+                    left -= 2.0 ** (-rise * heat)
+                    new = s
+                    if left < 0:
+                        break
+        if new != old:
+            total += state.costs[at + new] - state.costs[at + old]
+            change_label(graph, state, i, new)
+    return total

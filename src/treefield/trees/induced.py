@@ -1,0 +1,152 @@
+"""Tree sets of graphs: induced forests that cover all sites, found by themselves or named by the user."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from treefield.trees.conditional import site_costs
+from treefield.trees.forests import CycleError, checked_sites
+from treefield.validation import choice, thread_count
+
+NAMES = ("forests", "random-forests", "sites")
+_BLOCKS = 8  # up to 2**7 sites in a block of a random order
+_MOST_FORESTS = 16  # in a sweep; sites that are in none of them are trees by themselves
+
+
+def check_options(mrf: Any, trees: Any, order: str, bands: int | None, memory: str, threads: int | None) -> None:
+    """Refuse what does not make a tree set of a graph model, before any work."""
+    choice(order, "order", ("fixed", "random"))
+    choice(memory, "memory", ("auto", "low"))
+    thread_count(threads)
+    if isinstance(trees, str):
+        if trees not in NAMES:
+            names = ", ".join(map(repr, NAMES))
+            raise ValueError(f"trees of a graph must be one of {names}, or a list of site-index arrays, got {trees!r}")
+    elif trees is not None:
+        checked_sites(trees, mrf.shape)
+    if bands is not None:
+        raise ValueError(f"bands={bands} goes with grids: a graph has no rows")
+    if memory == "low":
+        raise ValueError('memory="low" goes with grids; on a graph leave it out')
+
+
+def tree_set(mrf: Any, trees: Any, *, order: str, bands: int | None, memory: str, threads: int | None) -> Any:
+    """The tree set of that name, or of the given site-index arrays, for a graph model; None is "forests"."""
+    check_options(mrf, trees, order, bands, memory, threads)
+    if isinstance(trees, str | None):
+        if trees == "sites":
+            return Sites(mrf, order)
+        return InducedForests(mrf, order, fresh=trees == "random-forests")
+    return InducedForests(mrf, order, checked_sites(trees, mrf.shape))
+
+
+class Sites:
+    """Single sites, the smallest trees: a sweep is one of ICM."""
+
+    alone = True
+
+    def __init__(self, mrf: Any, order: str = "fixed") -> None:
+        self.order, self._mrf, self._costs = order, mrf, site_costs(mrf)
+
+    def sweep(self, x: np.ndarray, rng: np.random.Generator | None = None, reverse: bool = False) -> float:
+        """Update every site once, in place; returns the energy change, never positive."""
+        order = np.arange(self._mrf.size, dtype=np.int32)[:: -1 if reverse else 1].copy()
+        if self.order == "random" and rng is not None:
+            rng.shuffle(order)
+        with self._costs.of(x) as costs:
+            return costs.update(order)
+
+
+class InducedForests:
+    """Induced forests, solved one after the other, the trees of each at once.
+
+    Memory: the costs of all labels twice, in float64, and the forests.
+    """
+
+    alone = True
+
+    def __init__(
+        self, mrf: Any, order: str = "fixed", trees: list[np.ndarray] | None = None, *, fresh: bool = False
+    ) -> None:
+        self.order, self._mrf = order, mrf
+        self._costs = site_costs(mrf)
+        self._fresh = fresh
+        self._forests: list[Any] = []
+        self._rest = np.zeros(0, np.int32)
+        if trees is not None:
+            self._forests = [self._planned(sites, number) for number, sites in enumerate(trees)]
+        else:
+            self._draw(None)
+
+    @property
+    def shares(self) -> list[float]:
+        """Which share of the sites each forest has."""
+        return [len(forest.sites) / self._mrf.size for forest in self._forests]
+
+    def sweep(
+        self, x: np.ndarray, rng: np.random.Generator | None = None, check: bool = True, reverse: bool = False
+    ) -> float:
+        """Solve every tree once, in place on an int32 labelling, with `reverse` from the last to the first; returns the
+        energy change, never positive."""
+        if self._fresh and rng is not None:
+            self._draw(rng)
+        order = list(range(len(self._forests)))[:: -1 if reverse else 1]
+        if self.order == "random" and rng is not None:
+            order = rng.permutation(order).tolist()
+        with self._costs.of(x) as costs:
+            change = sum(costs.solve(self._forests[number]) for number in order)
+            return change + (costs.update(self._rest) if len(self._rest) else 0.0)
+
+    def _draw(self, rng: np.random.Generator | None) -> None:
+        """Forests as large as can be, until every site is in one of them."""
+        self._forests.clear()
+        left = np.ones(self._mrf.size, np.bool_)
+        while left.any() and len(self._forests) < _MOST_FORESTS:
+            order = self._order(rng, len(self._forests))
+            forest = drawn_forest(self._mrf, np.concatenate([order[left[order]], order[~left[order]]]))
+            left[forest.sites] = False
+            self._forests.append(forest)
+        self._rest = np.flatnonzero(left).astype(np.int32)
+
+    def _order(self, rng: np.random.Generator | None, number: int) -> np.ndarray:
+        """In which order sites are tried: that of their numbers, in which neighbours are often near each other, to and
+        fro; or in random blocks, since a random order takes fewer sites, and more time."""
+        order = np.arange(self._mrf.size, dtype=np.int32)[:: -1 if number % 2 else 1]
+        if rng is None:
+            return order
+        block = int(2 ** rng.integers(_BLOCKS))
+        whole = order[: len(order) // block * block].reshape(-1, block)
+        return np.concatenate([whole[rng.permutation(len(whole))].reshape(-1), order[whole.size :]])
+
+    def _planned(self, sites: np.ndarray, number: int) -> Any:
+        wanted = np.full(self._mrf.size, -1, np.int32)
+        wanted[sites] = 0
+        forest = planned_forest(self._mrf, wanted)
+        if forest is None:
+            raise CycleError(
+                f"trees[{number}] has a cycle: its {len(sites)} sites and all edges between them must form trees"
+            )
+        return forest
+
+
+def drawn_forest(mrf: Any, order: np.ndarray) -> Any:
+    """The forest of the sites that close no cycle, taken in that order."""
+    from treefield.kernels.induced import grow_forest
+
+    graph = mrf.kernel_graph()
+    roots, seen = np.empty((2, mrf.size), np.int32)
+    grow_forest(graph.starts, graph.beside, order, roots, seen)
+    return planned_forest(mrf, roots)
+
+
+def planned_forest(mrf: Any, wanted: np.ndarray) -> Any:
+    """The sites that are not negative in `wanted`, ordered for search; None if they have a cycle."""
+    from treefield.kernels.induced import Forest, plan_forest
+
+    size = int(np.count_nonzero(wanted >= 0))
+    sites, parents, links, trees = (np.empty(size + 1, np.int32) for _ in range(4))
+    place = np.empty(mrf.size, np.int32)
+    count = plan_forest(mrf.kernel_graph(), wanted, sites, parents, links, trees, place)
+    return None if count < 0 else Forest(sites[:size], parents[:size], links[:size], trees[: count + 1])
