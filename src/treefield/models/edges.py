@@ -63,6 +63,11 @@ class Edges:
         largest = np.abs(self.weights)
         return float(largest.max()) * highest, infinite, float(largest.sum()) * highest
 
+    def are_whole(self) -> bool:
+        """Whether every cost is an integer."""
+        costs = self.tables if self.kind == "tables" else np.append(self.positions, 1.0)
+        return bool((self.weights == np.floor(self.weights)).all() and (costs == np.floor(costs)).all())
+
     def forbid(self, big: float) -> None:
         """Give forbidden pairs a finite cost; weights must not change it, so they go into the tables."""
         if self.stride == 0 and bool(np.all(self.weights == 1)):

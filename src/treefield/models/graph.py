@@ -161,6 +161,25 @@ class GraphMRF:
 
         check_options(self, trees, **options)
 
+    def whole_tree(self) -> Any:
+        """All sites as one tree set, solved exactly by one `sweep`; a `CycleError` if the graph has a cycle."""
+        from treefield.trees.induced import InducedForests
+
+        return InducedForests(self, trees=[np.arange(self.size)])
+
+    def beliefs(self) -> Any:
+        """Messages between all neighbours, for belief propagation."""
+        from treefield.trees.graph_messages import GraphBeliefs
+
+        return GraphBeliefs(self)
+
+    def dual(self, arithmetic: str = "auto") -> Any:
+        """Tree-reweighted messages: an object whose `iterate(x)` tightens a lower bound on the energy, returns it, and
+        writes the labelling that the messages suggest to `x`."""
+        from treefield.trees.graph_messages import GraphDual
+
+        return GraphDual(self, arithmetic)
+
     def sampler(self) -> Any:
         """Every site in turn: an object whose `sample(x, temperature, rng)` draws each site's label given its
         neighbours, in place, and returns the energy change."""
@@ -191,6 +210,18 @@ class GraphMRF:
         """What stands in for a forbidden cost: more than all finite costs can differ by. inf if nothing is
         forbidden."""
         return self._big
+
+    @functools.cached_property
+    def is_whole(self) -> bool:
+        """Whether every energy is an integer."""
+        return float(self.offset).is_integer() and _are_whole(self._unary) and self._joined.are_whole()
+
+    def independent_sites(self, rng: np.random.Generator) -> np.ndarray:
+        """Random sites of which no edge joins two."""
+        rank = rng.permutation(self.size)
+        least = np.full(self.size, self.size)
+        np.minimum.at(least, self.edges, rank[self.edges[:, ::-1]])
+        return np.flatnonzero(rank < least)
 
     @property
     def unit(self) -> float:
@@ -249,6 +280,10 @@ class GraphMRF:
         self._unary = np.minimum(self._unary, self._unary.dtype.type(self._big))
         if forbidden_pairs:
             joined.forbid(self._big)
+
+
+def _are_whole(costs: np.ndarray) -> bool:
+    return bool(np.array_equal(costs, np.floor(costs)))
 
 
 def _checked_unaries(unaries: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -133,6 +133,17 @@ class GridMRF:
 
         return Dual(self, arithmetic)
 
+    def whole_tree(self) -> Any:
+        """All sites as one tree set, solved exactly by one `sweep`; a `CycleError` if the grid has a cycle."""
+        from treefield.trees.forests import ForestSet
+
+        return ForestSet(self, [np.arange(self.size)], dtype=np.float64)  # that it is exact must be true
+
+    def independent_sites(self, rng: np.random.Generator) -> np.ndarray:
+        """Sites of which no edge joins two."""
+        sites = np.arange(self.size).reshape(self.shape)
+        return sites[tuple(slice(None, None, 2) for _ in self.shape)].reshape(-1)
+
     def sampler(self) -> Any:
         """The sites of one colour of a checkerboard after the other: an object whose `sample(x, temperature, rng)`
         draws each site's label given its neighbours, in place, and returns the energy change."""

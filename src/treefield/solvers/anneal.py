@@ -104,10 +104,10 @@ def _checked(temperatures: Any) -> tuple[float, float]:
 
 def _usual(mrf: Any, rng: np.random.Generator) -> tuple[float, float]:
     """Temperatures that suit the model: hot is what a random change of one site's label costs or wins, on average."""
-    x = rng.integers(mrf.labels, size=mrf.shape, dtype=np.int32)
+    x = mrf.random_labels(rng)
     y = x.copy()
-    apart = tuple(slice(None, None, 2) for _ in mrf.shape)  # sites that do not touch are components of their own
-    y[apart] = rng.integers(mrf.labels, size=y[apart].shape)
+    apart = mrf.independent_sites(rng)  # sites that do not touch are components of their own
+    y.reshape(-1)[apart] = mrf.random_labels(rng, apart)
     _, finite, forbidden = mrf.components(x, y)
     changes = np.abs(finite[(forbidden == 0) & (finite != 0)])
     hot = float(changes.mean()) if len(changes) else 1.0

@@ -136,7 +136,7 @@ class _Population:
         x = self._run.x
         grown = [self._grown(x.copy())]
         while len(grown) < size and not self._run.late():
-            young = self._rng.integers(self._mrf.labels, size=x.shape, dtype=np.int32) if random else self._mutated(x)
+            young = self._mrf.random_labels(self._rng) if random else self._mutated(x)
             grown.append(self._grown(young))
         self._select([(self._rank(x), x) for x in grown], size)
 

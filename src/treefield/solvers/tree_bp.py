@@ -32,16 +32,16 @@ def tree_bp(mrf: Any) -> MAPResult:
     >>> tf.tree_bp(chain).x, tf.tree_bp(chain).fun, tf.tree_bp(chain).gap
     (array([[0, 1, 1]], dtype=int32), 3.0, 0.0)
     """
-    from treefield.trees.forests import CycleError, ForestSet
+    from treefield.trees.forests import CycleError
 
     model(mrf)
     timer = Timer()
     try:
-        forest = ForestSet(mrf, [np.arange(mrf.size)], dtype=np.float64)  # the gap of 0 must be true
+        forest = mrf.whole_tree()
     except CycleError:
         raise CycleError(
-            f"tree_bp needs a model without cycles, but the {' x '.join(map(str, mrf.shape))} grid has some; "
-            "use t_icm, or weights that are 0 on enough edges"
+            f"tree_bp needs a model without cycles, but this one of {' x '.join(map(str, mrf.shape))} sites has some; "
+            "use minimize, or weights that are 0 on enough edges"
         ) from None
     x = np.zeros(mrf.shape, np.int32)
     forest.sweep(x, check=False)

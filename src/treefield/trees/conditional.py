@@ -72,7 +72,7 @@ class _LabelCosts(SiteCosts):
         from treefield.kernels.jit import loading
 
         super().__init__(mrf)
-        starts = _padded(mrf.label_counts)
+        starts = padded(mrf.label_counts)
         self._state = conditional.Conditional(np.empty(starts[-1]), starts, self._x, self._rounder)
         self._h, self._old, self._new = np.empty(0), np.empty(0, np.int32), np.empty(0, np.int32)
         self._out = np.zeros(mrf.labels + LANES)
@@ -104,7 +104,7 @@ class _LabelCosts(SiteCosts):
     def solve(self, forest: Any) -> float:
         from treefield.kernels.induced import solve_trees
 
-        places = _padded(self._mrf.label_counts[forest.sites])
+        places = padded(self._mrf.label_counts[forest.sites])
         if len(self._h) < places[-1]:
             self._h = np.empty(places[-1])
         if len(self._old) < len(forest.sites):
@@ -173,6 +173,6 @@ class SiteSampler:
             return costs.draw(self._order, temperature, int(rng.integers(2**63)))
 
 
-def _padded(counts: np.ndarray) -> np.ndarray:
+def padded(counts: np.ndarray) -> np.ndarray:
     """Where each of so many numbers start, if each lot begins at a multiple of eight; and where the last ends."""
     return np.concatenate([[0], np.cumsum(-(-counts.astype(np.int64) // LANES) * LANES)])

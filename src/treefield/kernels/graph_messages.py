@@ -1,0 +1,189 @@
+"""Messages over all edges of a graph: loopy belief propagation, and sequential tree-reweighted messages (TRW-S).
+
+Messages lie in one flat array, each from a multiple of eight on: that over the link at place k of the graph's `links`,
+towards the site that has the link, from ``starts[k]`` on. TRW-S needs one per edge: both links of an edge start at the
+same place.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from treefield.kernels.graph import absorb, label_count, least, lowest_label, send
+from treefield.kernels.jit import called, inlined, kernel
+from treefield.kernels.lanes import LANES, full, load, store
+
+
+class Messages(NamedTuple):
+    """`values`, all messages; `starts`, where each place's own lies, and `back`, where that of the other end of its
+    edge does; `belief`, `h` and `out`: space for a site's labels each, up to a multiple of eight."""
+
+    values: np.ndarray
+    starts: np.ndarray
+    back: np.ndarray
+    belief: np.ndarray
+    h: np.ndarray
+    out: np.ndarray
+
+
+@called
+def _collect(graph, messages, i):
+    """A site's unary costs and all messages to it, in `belief`; infinity beyond its labels."""
+    belief, count = messages.belief, label_count(graph, i)
+    at = graph.label_starts[i]
+    for s in range(count):
+        belief[s] = graph.unary[at + s]
+    for s in range(count, -(-count // LANES) * LANES):
+        belief[s] = np.inf
+    for k in range(graph.starts[i], graph.starts[i + 1]):
+        start = messages.starts[k]
+        for s in range(0, count, LANES):
+            store(belief, s, load(belief, s) + load(messages.values, start + s))
+
+
+@called
+def _send_over(graph, messages, i, k, share):
+    """The message over a link from a site whose belief is there: its `share` less what came over the link. Returns the
+    least of it, which is taken off; it is left in `out`."""
+    count, others = label_count(graph, i), label_count(graph, graph.beside[k])
+    start, h = messages.starts[k], messages.h
+    for s in range(0, count, LANES):
+        store(h, s, full(share) * load(messages.belief, s) - load(messages.values, start + s))
+    for s in range(count, -(-count // LANES) * LANES):
+        h[s] = np.inf
+    send(graph, graph.links[k], h, 0, count, messages.out, others)
+    for s in range(others, -(-others // LANES) * LANES):
+        messages.out[s] = np.inf
+    low = least(messages.out, 0, others)
+    for s in range(others):
+        messages.out[s] -= low
+    for s in range(others, -(-others // LANES) * LANES):
+        messages.out[s] = 0.0
+    return low
+
+
+@inlined
+def _give(messages, start, others, damping, into):
+    """Put `out` where messages lie, mixed with what is there; returns the greatest change."""
+    most = 0.0
+    for s in range(others):
+        old = messages.values[start + s]
+        new = damping * old + (1 - damping) * messages.out[s]
+        into[start + s] = new
+        most = max(most, abs(new - old))
+    return most
+
+
+@kernel
+def update_all(graph, messages, fresh, damping):
+    """All messages at once, from the old ones to the `fresh` ones; returns the greatest change of one."""
+    most = 0.0
+    for i in range(len(graph.starts) - 1):
+        _collect(graph, messages, i)
+        for k in range(graph.starts[i], graph.starts[i + 1]):
+            _send_over(graph, messages, i, k, 1.0)
+            others = label_count(graph, graph.beside[k])
+            most = max(most, _give(messages, messages.back[k], others, damping, fresh))
+    return most
+
+
+@kernel
+def update_in_turn(graph, messages, damping):
+    """The messages of one site after the other, forth and back, from those just made; returns the greatest change."""
+    most = 0.0
+    size = len(graph.starts) - 1
+    for step in range(2 * size):
+        i = step if step < size else 2 * size - 1 - step
+        _collect(graph, messages, i)
+        for k in range(graph.starts[i], graph.starts[i + 1]):
+            _send_over(graph, messages, i, k, 1.0)
+            others = label_count(graph, graph.beside[k])
+            most = max(most, _give(messages, messages.back[k], others, damping, messages.values))
+    return most
+
+
+@kernel
+def decode(graph, messages, x):
+    """Each site's label of the least belief (Eq. 6)."""
+    for i in range(len(x)):
+        _collect(graph, messages, i)
+        x[i] = lowest_label(messages.belief, 0, label_count(graph, i))
+
+
+@called
+def _decode_given(graph, messages, i, x):
+    """The best label of a site given the labels of those before it and messages from those after it."""
+    h, count = messages.h, label_count(graph, i)
+    at = graph.label_starts[i]
+    for s in range(count):
+        h[s] = graph.unary[at + s]
+    for k in range(graph.starts[i], graph.starts[i + 1]):
+        j = graph.beside[k]
+        if j < i:
+            absorb(graph, graph.links[k], x[j], 1.0, h, 0, count)
+        else:
+            for s in range(count):
+                h[s] += messages.values[messages.starts[k] + s]
+    return lowest_label(h, 0, count)
+
+
+@kernel
+def decode_in_turn(graph, messages, x):
+    """One site after the other, given the labels of those before it."""
+    for i in range(len(x)):
+        x[i] = _decode_given(graph, messages, i, x)
+
+
+@inlined
+def _share(graph, i):
+    """One over the number of chains through a site, and how many edges lead to sites before it."""
+    before = 0
+    for k in range(graph.starts[i], graph.starts[i + 1]):
+        before += graph.beside[k] < i
+    after = graph.starts[i + 1] - graph.starts[i] - before
+    return 1.0 / max(before, after, 1), before
+
+
+@kernel
+def pass_forward(graph, messages, x):
+    """TRW-S messages to all sites in turn, each decoded given those before it."""
+    for i in range(len(x)):
+        x[i] = _decode_given(graph, messages, i, x)
+        share, before = _share(graph, i)
+        if before == graph.starts[i + 1] - graph.starts[i]:
+            continue
+        _collect(graph, messages, i)
+        for k in range(graph.starts[i], graph.starts[i + 1]):
+            if graph.beside[k] > i:
+                _send_over(graph, messages, i, k, share)
+                _give(messages, messages.back[k], label_count(graph, graph.beside[k]), 0.0, messages.values)
+
+
+@kernel
+def pass_backward(graph, messages, scale):
+    """The same back; returns what all chains cost at least, and by how much rounding may have raised that.
+
+    `scale` is the greatest pairwise cost. Each message, and each belief it is made of, is rounded as often as its site
+    has neighbours, and a few times more.
+    """
+    bound = 0.0
+    rounding = 0.0
+    for i in range(len(graph.starts) - 2, -1, -1):
+        _collect(graph, messages, i)
+        belief, count = messages.belief, label_count(graph, i)
+        low = least(belief, 0, count)
+        most = 0.0
+        for s in range(count):
+            most = max(most, abs(belief[s]))
+            belief[s] -= low
+        bound += low
+        share, before = _share(graph, i)
+        neighbours = graph.starts[i + 1] - graph.starts[i]
+        rounding += (neighbours + 8) * (before + 1) * (most + scale) + abs(bound)
+        if before == 0:
+            continue
+        for k in range(graph.starts[i], graph.starts[i + 1]):
+            if graph.beside[k] < i:
+                bound += _send_over(graph, messages, i, k, share)
+                _give(messages, messages.back[k], label_count(graph, graph.beside[k]), 0.0, messages.values)
+    return bound, rounding * 2.0**-52
