@@ -23,6 +23,19 @@ def join(parents, root, i):
 
 
 @inlined
+def number_roots(parents):
+    """Number the trees in the order of their roots, which are their lowest sites: `parents`, -1 for sites in none,
+    become these numbers. Returns how many there are."""
+    count = 0
+    for i in range(len(parents)):
+        parent = parents[i]
+        if parent >= 0:
+            parents[i] = count if parent == i else parents[parent]
+            count += parent == i
+    return count
+
+
+@inlined
 def rows_before(shape, strides, row):
     """How far back the site before is along the last axis but one, and along the one before that; 0 at the border."""
     dimensions = len(shape)

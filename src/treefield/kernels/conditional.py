@@ -116,34 +116,42 @@ def icm_sweep(graph, state, order):
     return total
 
 
+@called
+def _drawn_label(state, at, count, heat, limit, u):
+    """A label drawn with probabilities proportional to 2**(-cost * heat), by a number between 0 and 1."""
+    low = least(state.costs, at, count)
+    mass = 0.0
+    for s in range(count):
+        rise = state.costs[at + s] - low
+        if rise < limit:
+            mass += 2.0 ** (-rise * heat)
+    left = u * mass
+    label = -1
+    for s in range(count):
+        rise = state.costs[at + s] - low
+        if rise < limit:
+            left -= 2.0 ** (-rise * heat)
+            label = s
+            if left < 0:
+                break
+    return label
+
+
 @kernel
-def sample_sweep(graph, state, order, heat, limit, seed):
-    """Draw each site in turn with probabilities proportional to 2**(-cost * heat), none for a cost that is above the
-    least by `limit` or more; returns the change of energy."""
+def sample_sweeps(graph, state, order, heats, limits, seed):
+    """A sweep for each of the heats: draw each site in turn, none of its labels whose cost is above the least by the
+    limit or more; returns the change of energy."""
     total = 0.0
     draw = 0
-    for i in order:
-        at, count = state.starts[i], label_count(graph, i)
-        old = state.x[i]
-        new = old
-        if count > 1:
-            low = least(state.costs, at, count)
-            mass = 0.0
-            for s in range(count):
-                rise = state.costs[at + s] - low
-                if rise < limit:
-                    mass += 2.0 ** (-rise * heat)
+    for sweep in range(len(heats)):
+        for i in order:
+            count = label_count(graph, i)
+            if count == 1:
+                continue
+            at, old = state.starts[i], state.x[i]
             draw += 1
-            left = uniform(seed, draw) * mass
-            new = -1
-            for s in range(count):
-                rise = state.costs[at + s] - low
-                if rise < limit:
-                    left -= 2.0 ** (-rise * heat)
-                    new = s
-                    if left < 0:
-                        break
-        if new != old:
-            total += state.costs[at + new] - state.costs[at + old]
-            change_label(graph, state, i, new)
+            new = _drawn_label(state, at, count, heats[sweep], limits[sweep], uniform(seed, draw))
+            if new != old:
+                total += state.costs[at + new] - state.costs[at + old]
+                change_label(graph, state, i, new)
     return total

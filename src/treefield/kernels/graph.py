@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treefield.kernels.components import add_change, join
+from treefield.kernels.components import add_change, join, number_roots
 from treefield.kernels.jit import called, inlined, kernel
 from treefield.kernels.lanes import LANES, cast, full, lane, load, minimum, store
 
@@ -270,13 +270,7 @@ def join_differing(x, y, graph, numbers):
             if root < 0:
                 root = i
         numbers[i] = root
-    count = 0
-    for i in range(len(x)):  # a root is the lowest site of its component: those before are numbered already
-        parent = numbers[i]
-        if parent >= 0:
-            numbers[i] = count if parent == i else numbers[parent]
-            count += parent == i
-    return count
+    return number_roots(numbers)
 
 
 @kernel

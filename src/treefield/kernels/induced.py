@@ -1,5 +1,6 @@
 """Induced forests of a graph: drawing large ones, and solving them exactly."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -7,8 +8,9 @@ import numpy as np
 from treefield.kernels.components import join
 from treefield.kernels.conditional import change_label, rounded
 from treefield.kernels.graph import absorb, best_given, label_count, link_cost, lowest_label, send
-from treefield.kernels.jit import kernel
+from treefield.kernels.jit import called, kernel
 from treefield.kernels.lanes import LANES, load, store
+from treefield.kernels.random import below, bits64, uniform
 
 
 class Forest(NamedTuple):
@@ -85,15 +87,19 @@ def plan_forest(graph, wanted, sites, parents, links, trees, place):
     return count
 
 
-@kernel
-def solve_trees(graph, state, forest, places, h, old, new, out):
-    """Solve every tree exactly, one after the other, given the labels around it; returns the change of energy.
+@called
+def _solve(graph, state, forest, first, last, places, h, old, new, out, temperature, seed):
+    """Solve the trees from `first` to `last` exactly, one after the other, given the labels around them; returns the
+    change of energy.
 
-    A tree takes its new labels only if that does not raise the energy. Work space: `h`, where the costs of the site at
-    place p lie from ``places[p]`` on; `old` and `new`, one for each place; `out`, as in `send`.
+    A tree takes its new labels only if that does not raise the energy. At a `temperature` above 0 each cost is lowered
+    by Gumbel noise of that scale, and what is best then is taken, whatever it costs.
+
+    Work space: `h`, where the costs of the site at place p lie from ``places[p]`` on; `old` and `new`, one for each
+    place; `out`, as in `send`.
     """
     total = 0.0
-    for tree in range(len(forest.trees) - 1):
+    for tree in range(first, last):
         begin, end = forest.trees[tree], forest.trees[tree + 1]
         for p in range(begin, end):
             i = forest.sites[p]
@@ -101,6 +107,10 @@ def solve_trees(graph, state, forest, places, h, old, new, out):
             start = state.starts[i]
             for s in range(0, state.starts[i + 1] - start, LANES):
                 store(h, places[p] + s, load(state.costs, start + s))
+            if temperature > 0:
+                for s in range(label_count(graph, i)):
+                    u = uniform(seed, start + s) + 2.0**-54
+                    h[places[p] + s] += temperature * math.log(-math.log(u))
         for p in range(end - 1, begin, -1):
             parent, link, at = forest.parents[p], forest.links[p], places[p]
             count, others = label_count(graph, forest.sites[p]), label_count(graph, forest.sites[parent])
@@ -128,9 +138,22 @@ def solve_trees(graph, state, forest, places, h, old, new, out):
             if new[p] != old[p]:
                 moved = True
                 change += state.costs[state.starts[i] + new[p]] - state.costs[state.starts[i] + old[p]]
-        if moved and change <= 0:
+        if moved and (change <= 0 or temperature > 0):
             total += change
             for p in range(begin, end):
                 if new[p] != old[p]:
                     change_label(graph, state, forest.sites[p], new[p])
+    return total
+
+
+@kernel
+def solve_trees(graph, state, forest, firsts, places, h, old, new, out, temperatures, seed):
+    """Solve a forest once for each of the temperatures, one of several that is drawn: forest f has the trees from
+    ``firsts[f]`` to ``firsts[f + 1]``; returns the change of energy."""
+    total = 0.0
+    for turn in range(len(temperatures)):
+        f = below(len(firsts) - 1, seed, 2 * turn)
+        stream = bits64(seed, 2 * turn + 1)
+        work = places, h, old, new, out
+        total += _solve(graph, state, forest, firsts[f], firsts[f + 1], *work, temperatures[turn], stream)
     return total

@@ -5,7 +5,7 @@ Boxes are rows [low, high) of three axes each; a 2-D grid is taken as one plane 
 
 import numpy as np
 
-from treefield.kernels.components import join, rows_before
+from treefield.kernels.components import join, number_roots, rows_before
 from treefield.kernels.grid import edge_weight
 from treefield.kernels.jit import inlined, kernel
 from treefield.kernels.lanes import LANES, cast, full, lane_numbers, load, minimum, store
@@ -148,12 +148,7 @@ def label_segments(x, shape, strides, numbers):
             if root < 0:
                 root = i
             numbers[i] = root
-    count = 0
-    for i in range(len(x)):  # a root is the lowest site of its segment: those before are numbered already
-        parent = numbers[i]
-        numbers[i] = count if parent == i else numbers[parent]
-        count += parent == i
-    return count
+    return number_roots(numbers)
 
 
 @kernel

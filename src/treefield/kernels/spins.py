@@ -4,13 +4,14 @@ Any edge between two such sites costs w [a != b], up to what each label costs by
 the difference, cut to what the edge can make of it.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from treefield.kernels.graph import cost
-from treefield.kernels.jit import inlined, kernel
-from treefield.kernels.random import uniform
+from treefield.kernels.jit import called, inlined, kernel
+from treefield.kernels.random import below, bits64, uniform
 
 
 class Spins(NamedTuple):
@@ -73,23 +74,25 @@ def update_spins(graph, spins, order):
 
 
 @kernel
-def sample_spins(graph, spins, order, heat, limit, seed):
-    """Draw each site in turn, label 1 with probability 1 / (1 + 2**(rise * heat)), the cheaper label if the other costs
-    `limit` more; returns the change of energy."""
+def sample_spins(graph, spins, order, heats, limits, seed):
+    """A sweep for each of the heats: draw each site in turn, label 1 with probability 1 / (1 + 2**(rise * heat)), the
+    cheaper label if the other costs the limit more; returns the change of energy."""
     total = 0.0
     draw = 0
-    for i in order:
-        rise = spins.rises[i]
-        if rise >= limit:
-            label = 0
-        elif rise <= -limit:
-            label = 1
-        else:
-            draw += 1
-            label = 1 if uniform(seed, draw) * (1.0 + 2.0 ** (rise * heat)) < 1.0 else 0
-        if label != spins.x[i]:
-            total += rise if label == 1 else -rise
-            _flip(graph, spins, i)
+    for sweep in range(len(heats)):
+        heat, limit = heats[sweep], limits[sweep]
+        for i in order:
+            rise = spins.rises[i]
+            if rise >= limit:
+                label = 0
+            elif rise <= -limit:
+                label = 1
+            else:
+                draw += 1
+                label = 1 if uniform(seed, draw) * (1.0 + 2.0 ** (rise * heat)) < 1.0 else 0
+            if label != spins.x[i]:
+                total += rise if label == 1 else -rise
+                _flip(graph, spins, i)
     return total
 
 
@@ -99,19 +102,24 @@ def _given(coupling, label):
     return -coupling if label == 1 else coupling
 
 
-@kernel
-def solve_spins(graph, spins, forest, couplings, d, old, new):
-    """Solve every tree exactly, one after the other, given the labels around it; returns the change of energy.
+@called
+def _solve(graph, spins, forest, first, last, couplings, d, old, new, temperature, seed):
+    """Solve the trees from `first` to `last` exactly, one after the other, given the labels around them; returns the
+    change of energy.
 
-    A tree takes its new labels only if that does not raise the energy. `couplings` are those to the parents; `d`, `old`
-    and `new`, one for each place, are work space.
+    A tree takes its new labels only if that does not raise the energy. At a `temperature` above 0 logistic noise of
+    that scale is added to each rise, and what is best then is taken, whatever it costs. `couplings` are those to the
+    parents; `d`, `old` and `new`, one for each place, are work space.
     """
     total = 0.0
-    for tree in range(len(forest.trees) - 1):
+    for tree in range(first, last):
         begin, end = forest.trees[tree], forest.trees[tree + 1]
         for p in range(begin, end):
             d[p] = spins.rises[forest.sites[p]]
             old[p] = spins.x[forest.sites[p]]
+            if temperature > 0:
+                u = uniform(seed, forest.sites[p]) + 2.0**-54
+                d[p] += temperature * math.log(u / (1.0 - u + 2.0**-54))
         for p in range(end - 1, begin, -1):
             parent, coupling = forest.parents[p], couplings[p]
             own = d[p] - _given(coupling, old[parent])
@@ -134,9 +142,22 @@ def solve_spins(graph, spins, forest, couplings, d, old, new):
                 moved = True
                 rise = spins.rises[forest.sites[p]]
                 change += rise if new[p] == 1 else -rise
-        if moved and change <= 0:
+        if moved and (change <= 0 or temperature > 0):
             total += change
             for p in range(begin, end):
                 if new[p] != old[p]:
                     _flip(graph, spins, forest.sites[p])
+    return total
+
+
+@kernel
+def solve_spins(graph, spins, forest, firsts, couplings, d, old, new, temperatures, seed):
+    """Solve a forest once for each of the temperatures, one of several that is drawn: forest f has the trees from
+    ``firsts[f]`` to ``firsts[f + 1]``; returns the change of energy."""
+    total = 0.0
+    for turn in range(len(temperatures)):
+        f = below(len(firsts) - 1, seed, 2 * turn)
+        stream = bits64(seed, 2 * turn + 1)
+        work = couplings, d, old, new
+        total += _solve(graph, spins, forest, firsts[f], firsts[f + 1], *work, temperatures[turn], stream)
     return total

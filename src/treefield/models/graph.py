@@ -161,6 +161,18 @@ class GraphMRF:
 
         check_options(self, trees, **options)
 
+    @property
+    def sweep_work(self) -> float:
+        """What a sweep over the trees takes, in sites x labels."""
+        return 4.0 * len(self._unary) * max(1.0, self.labels / 16 if self._joined.kind == "tables" else 1.0)
+
+    @property
+    def dual_work(self) -> float:
+        """What an iteration of the dual takes, likewise."""
+        labels = self.label_counts[self.edges].astype(np.float64)
+        costs = labels.prod(axis=1) / 8 if self._joined.kind == "tables" else labels.sum(axis=1)
+        return float(16.0 * len(self._unary) + 8 * costs.sum())
+
     def whole_tree(self) -> Any:
         """All sites as one tree set, solved exactly by one `sweep`; a `CycleError` if the graph has a cycle."""
         from treefield.trees.induced import InducedForests
@@ -180,12 +192,50 @@ class GraphMRF:
 
         return GraphDual(self, arithmetic)
 
+    @property
+    def has_few_edges(self) -> bool:
+        """Whether the edges are few enough for a tree, or several."""
+        return len(self.edges) < self.size
+
+    @property
+    def tree_bytes(self) -> int:
+        """The memory that `whole_tree` needs, at most."""
+        padded = 8 * int((-(-self.label_counts.astype(np.int64) // 8)).sum())
+        return 2 * 8 * padded + 48 * (self.size + len(self.edges))
+
+    def search_bytes(self) -> dict[tuple[str, str | None], int]:
+        """The memory that tree sets and the dual need, roughly: by (memory, arithmetic), the best first."""
+        from treefield.trees.graph_messages import message_bytes
+
+        trees = 2 * self.tree_bytes  # and as much for jumps
+        return {("auto", "auto"): trees + message_bytes(self), ("auto", None): trees}
+
+    def tree_sampler(self) -> Any:
+        """The same for the trees of a random forest."""
+        from treefield.trees.induced import ForestSampler
+
+        return ForestSampler(self)
+
     def sampler(self) -> Any:
         """Every site in turn: an object whose `sample(x, temperature, rng)` draws each site's label given its
         neighbours, in place, and returns the energy change."""
         from treefield.trees.conditional import SiteSampler
 
         return SiteSampler(self)
+
+    def segments(self, flat: np.ndarray) -> tuple[np.ndarray, int]:
+        """Number the segments of a flat labelling, connected sites of one label: each site's, and how many."""
+        from treefield.kernels.balls import join_segments
+
+        numbers = np.empty(flat.size, np.int32)
+        return numbers, join_segments(flat, self.kernel_graph(), numbers)
+
+    def labels_across(self, flat: np.ndarray, numbers: np.ndarray, seed: np.uint64, out: np.ndarray) -> None:
+        """Write each segment's label across a random edge of its border to `out`."""
+        from treefield.kernels.balls import labels_across
+
+        if len(self.edges):
+            labels_across(flat, self.kernel_graph(), numbers, seed, np.zeros(len(out), np.uint64), out)
 
     def best_labels(self) -> np.ndarray:
         """Each site's label of the least unary cost."""

@@ -76,6 +76,11 @@ class GridMRF:
     paper_trees, search_trees = "rows-columns", "bands"  # those of the paper's T-ILS, and the best for any search
 
     @property
+    def sweep_work(self) -> float:
+        """What a sweep over the trees takes, in sites x labels."""
+        return float(len(self.shape) * self.size * self.labels)
+
+    @property
     def size(self) -> int:
         """The number of sites."""
         return math.prod(self.shape)
@@ -144,6 +149,35 @@ class GridMRF:
         sites = np.arange(self.size).reshape(self.shape)
         return sites[tuple(slice(None, None, 2) for _ in self.shape)].reshape(-1)
 
+    @property
+    def has_few_edges(self) -> bool:
+        """Whether the edges are few enough for a tree, or several."""
+        from treefield.trees.forests import has_few_edges
+
+        return has_few_edges(self)
+
+    @property
+    def tree_bytes(self) -> int:
+        """The memory that `whole_tree` needs, at most."""
+        from treefield.trees.forests import forest_bytes
+
+        return forest_bytes(self)
+
+    def search_bytes(self) -> dict[tuple[str, str | None], int]:
+        """The memory that tree sets and the dual need, roughly: by (memory, arithmetic), the best first."""
+        from treefield.trees.dual import dual_bytes
+        from treefield.trees.fixed_point import possible
+        from treefield.trees.sets import tree_set_bytes
+
+        arithmetics = list(possible(self))
+        packed = tree_set_bytes(self, "auto")
+        return {
+            ("auto", "auto"): packed + dual_bytes(self, arithmetics),
+            ("auto", arithmetics[0]): packed + dual_bytes(self, arithmetics[:1]),
+            ("auto", None): packed,
+            ("low", None): tree_set_bytes(self, "low"),
+        }
+
     def sampler(self) -> Any:
         """The sites of one colour of a checkerboard after the other: an object whose `sample(x, temperature, rng)`
         draws each site's label given its neighbours, in place, and returns the energy change."""
@@ -173,6 +207,20 @@ class GridMRF:
         from treefield.kernels.components import take_components
 
         take_components(x.reshape(-1), y.reshape(-1), numbers.reshape(-1), taken)
+
+    def segments(self, flat: np.ndarray) -> tuple[np.ndarray, int]:
+        """Number the segments of a flat labelling, connected sites of one label: each site's, and how many."""
+        from treefield.kernels.regions import label_segments
+
+        grid, numbers = self.kernel_grid(), np.empty(flat.size, np.int32)
+        return numbers, label_segments(flat, grid.shape, grid.strides, numbers)
+
+    def labels_across(self, flat: np.ndarray, numbers: np.ndarray, seed: np.uint64, out: np.ndarray) -> None:
+        """Write each segment's label across a random edge of its border to `out`."""
+        from treefield.kernels.regions import labels_beside
+
+        grid = self.kernel_grid()
+        labels_beside(flat, grid.strides, grid.shape, numbers, seed, np.zeros(len(out), np.uint64), out)
 
     def best_labels(self) -> np.ndarray:
         """Each site's label of the least unary cost."""

@@ -6,7 +6,9 @@ mixture) and returns the change of energy, or None for a backtrack. Anything wit
 """
 
 from treefield.moves.accept import Always, Greedy, Metropolis, PerComponent
+from treefield.moves.balls import BallJump
 from treefield.moves.boxes import BoxJump
+from treefield.moves.heat import HeatJump
 from treefield.moves.messages import MessageJump
 from treefield.moves.mixed import MixedJump
 from treefield.moves.reset import BetaJump, LevyJump, UniformJump
@@ -15,9 +17,11 @@ from treefield.moves.unvisited import Unvisited
 
 __all__ = [
     "Always",
+    "BallJump",
     "BetaJump",
     "BoxJump",
     "Greedy",
+    "HeatJump",
     "LevyJump",
     "MessageJump",
     "Metropolis",

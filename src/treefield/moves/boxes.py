@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from treefield.validation import choice, count, labels_of, real_scalar
+from treefield.moves.protocol import ascending
+from treefield.validation import choice, labels_of, real_scalar
 
 
 class BoxJump:
@@ -35,11 +36,7 @@ class BoxJump:
 
     def __init__(self, label: str = "best", size: tuple[int, int] = (3, 24), density: float = 0.5) -> None:
         self.label = choice(label, "label", ("best", "neighbour", "random", "scramble"))
-        if not isinstance(size, list | tuple) or len(size) != 2:
-            raise ValueError(f"size must be two integers, the least and the greatest side of a box, got {size!r}")
-        self.size = count(size[0], "size[0]", 1), count(size[1], "size[1]", 1)
-        if self.size[0] > self.size[1]:
-            raise ValueError(f"size must ascend, got {self.size}")
+        self.size = ascending(size, "size", "side of a box")
         self.density = real_scalar(density, "density")
         if self.density <= 0:
             raise ValueError(f"density must be above 0, got {self.density}")
@@ -50,6 +47,8 @@ class BoxJump:
     def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
         from treefield.kernels import regions
 
+        if not hasattr(mrf, "kernel_grid"):
+            raise TypeError(f"BoxJump is for grids; on a {type(mrf).__name__} use BallJump")
         labels_of(x, mrf)
         y = x.copy()
         shape = np.array((1, *mrf.shape)[-3:])

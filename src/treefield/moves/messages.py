@@ -74,6 +74,8 @@ class MessageJump:
     def __call__(self, x: Any, mrf: Any, rng: Any) -> np.ndarray:
         """Return a changed copy of `x`."""
         model(mrf)
+        if not hasattr(mrf, "kernel_grid"):
+            raise TypeError(f"MessageJump is for grids, whose lines it solves; on a {type(mrf).__name__} use BallJump")
         y = labelling(x, mrf)
         seed = int(generator(rng).integers(2**63))
         if self._lines is None or self._lines.mrf is not mrf:

@@ -7,13 +7,40 @@ from typing import Any
 
 import numpy as np
 
+from treefield.moves.balls import BallJump
 from treefield.moves.boxes import BoxJump
+from treefield.moves.heat import HeatJump
 from treefield.moves.protocol import own_work, restore, state_of
 from treefield.moves.segments import SegmentJump
 
 _MEMORY = 0.5  # how much of what a kind has won counts after its next use
 _NOTHING = 1e-200  # a rate below is that of kinds that have long won nothing
 _FLOOR = 0.1  # the share of jumps that are spread evenly over all kinds
+
+
+def _on_grids() -> list[Any]:
+    return [
+        BoxJump("scramble", size=(8, 8), density=1.0),
+        BoxJump("best", size=(3, 12)),
+        BoxJump("best", size=(12, 64)),
+        BoxJump("neighbour"),
+        SegmentJump("neighbour"),
+        SegmentJump("shift"),
+    ]
+
+
+def _on_graphs() -> list[Any]:
+    return [
+        BallJump("scramble", size=(16, 128), density=1.0),
+        BallJump("scramble", size=(2, 16), density=0.2),
+        BallJump("best", size=(4, 128)),
+        SegmentJump("neighbour"),
+        HeatJump(),
+        HeatJump(trees=True),
+    ]
+
+
+_USUAL = {"grid": _on_grids, "graph": _on_graphs}
 
 
 class MixedJump:
@@ -25,8 +52,9 @@ class MixedJump:
     Parameters
     ----------
     jumps : list of jumps, optional
-        The default is small and large boxes set to their best label, boxes set to a neighbouring label, boxes of
-        random labels, and segments set to a neighbour's or to a shifted label.
+        The default is, on a grid, small and large boxes set to their best label, boxes set to a neighbouring label,
+        boxes of random labels, and segments set to a neighbour's or to a shifted label; on a graph balls instead of
+        boxes, and warming up and cooling down (`HeatJump`).
 
     Examples
     --------
@@ -35,30 +63,33 @@ class MixedJump:
     """
 
     def __init__(self, jumps: Sequence[Any] | None = None) -> None:
-        if jumps is None:
-            jumps = [
-                BoxJump("scramble", size=(8, 8), density=1.0),
-                BoxJump("best", size=(3, 12)),
-                BoxJump("best", size=(12, 64)),
-                BoxJump("neighbour"),
-                SegmentJump("neighbour"),
-                SegmentJump("shift"),
-            ]
+        self.kind = None if jumps is None else "own"
+        jumps = _USUAL["grid"]() if jumps is None else jumps
         if not isinstance(jumps, list | tuple) or not jumps:
             raise TypeError(f"jumps must be a list of at least one jump, got {jumps!r}")
         for number, jump in enumerate(jumps):
             if isinstance(jump, type) or not callable(jump):
                 raise TypeError(f"jumps[{number}] must be a function of (x, mrf, rng), got {jump!r}")
+        self._use(jumps)
+
+    def _use(self, jumps: Sequence[Any]) -> None:
         self.jumps = list(jumps)
         self.won = np.zeros(len(jumps))
         self.spent = np.zeros(len(jumps))
         self.uses = np.zeros(len(jumps), np.int64)
         self.last = 0
 
+    def _suit(self, kind: str) -> None:
+        """Have the usual jumps of a kind of model, if none were given."""
+        if self.kind in (None, "grid", "graph") and kind != self.kind:
+            self._use(_USUAL[kind]())
+            self.kind = kind
+
     def __repr__(self) -> str:
-        return f"MixedJump({self.jumps})"
+        return f"MixedJump({self.jumps})" if self.kind == "own" else "MixedJump()"
 
     def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
+        self._suit("grid" if hasattr(mrf, "kernel_grid") else "graph")
         self.last = self._choose(rng)
         self.uses[self.last] += 1
         return self.jumps[self.last](x, mrf, rng)
@@ -89,9 +120,11 @@ class MixedJump:
     def get_state(self) -> dict[str, Any]:
         inner = [state_of(jump) for jump in self.jumps]
         learnt = {name: getattr(self, name).tolist() for name in ("won", "spent", "uses")}
-        return learnt | {"last": self.last, "jumps": inner}
+        return learnt | {"last": self.last, "jumps": inner, "kind": self.kind}
 
     def set_state(self, state: dict[str, Any]) -> None:
+        if state["kind"] in _USUAL:
+            self._suit(state["kind"])
         self.won, self.spent, self.uses = (np.array(state[name]) for name in ("won", "spent", "uses"))
         self.last = state["last"]
         for jump, inner in zip(self.jumps, state["jumps"], strict=True):

@@ -11,7 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from treefield.validation import count, labelling, real_scalar
+
 _ACCEPTANCE = 4.0  # labels' worth of a sweep, for every site
+_RANGE = 30.0  # the hottest temperature over the coldest, by default: best on Ising, stereo and grey values alike
 
 
 def jumped(jump: Callable[..., Any], x: np.ndarray, mrf: Any, rng: np.random.Generator, name: str) -> np.ndarray:
@@ -22,16 +25,16 @@ def jumped(jump: Callable[..., Any], x: np.ndarray, mrf: Any, rng: np.random.Gen
         raise ValueError(f"{name} must return a labelling of shape {mrf.shape}, but {jump!r} gave {came}")
     if np.may_share_memory(y, x):
         raise ValueError(f"{name} must return a changed copy of x and leave x alone, but {jump!r} gave x itself")
-    if y.min() < 0 or y.max() >= mrf.labels:
-        came = f"labels from {y.min()} to {y.max()}, expected 0 to {mrf.labels - 1}"
-        raise ValueError(f"{name} must return a labelling, but {jump!r} gave {came}")
-    return np.ascontiguousarray(y, dtype=np.int32)
+    try:
+        return labelling(y, mrf, "it", copy=False)
+    except ValueError as error:
+        raise ValueError(f"{name} must return a labelling, but of what {jump!r} gave {error}") from None
 
 
 def work(jump: Any, mrf: Any, sweeps: int) -> float:
     """The work of an iteration, in sites x labels, never in seconds: the jump's own if it tells it (a method
     ``work(mrf)``), the sweeps along every axis, and the acceptance."""
-    return own_work(jump, mrf) + sweeps * len(mrf.shape) * mrf.size * mrf.labels + _ACCEPTANCE * mrf.size
+    return own_work(jump, mrf) + sweeps * mrf.sweep_work + _ACCEPTANCE * mrf.size
 
 
 def own_work(jump: Any, mrf: Any) -> float:
@@ -48,3 +51,35 @@ def restore(move: Any, state: Any) -> None:
     """Give a move back what it had learnt."""
     if hasattr(move, "set_state"):
         move.set_state(state)
+
+
+def usual_temperatures(mrf: Any, rng: np.random.Generator) -> tuple[float, float]:
+    """Temperatures that suit the model: hot is what a random change of one site's label costs or wins, on average."""
+    x = mrf.random_labels(rng)
+    y = x.copy()
+    apart = mrf.independent_sites(rng)  # sites that do not touch are components of their own
+    y.reshape(-1)[apart] = mrf.random_labels(rng, apart)
+    _, finite, forbidden = mrf.components(x, y)
+    changes = np.abs(finite[(forbidden == 0) & (finite != 0)])
+    hot = float(changes.mean()) if len(changes) else 1.0
+    return hot, hot / _RANGE
+
+
+def falling(temperatures: Any) -> tuple[float, float]:
+    """Two temperatures, hot and cold, or an error."""
+    if not isinstance(temperatures, list | tuple) or len(temperatures) != 2:
+        raise ValueError(f"temperatures must be two numbers, hot and cold, got {temperatures!r}")
+    hot, cold = (real_scalar(t, f"temperatures[{i}]") for i, t in enumerate(temperatures))
+    if not hot >= cold > 0:
+        raise ValueError(f"temperatures must be above 0 and must not rise, got {hot:g} and {cold:g}")
+    return hot, cold
+
+
+def ascending(value: Any, name: str, what: str) -> tuple[int, int]:
+    """Two positive integers, the least and the greatest of something, or an error."""
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise ValueError(f"{name} must be two integers, the least and the greatest {what}, got {value!r}")
+    least, most = count(value[0], f"{name}[0]", 1), count(value[1], f"{name}[1]", 1)
+    if least > most:
+        raise ValueError(f"{name} must ascend, got {(least, most)}")
+    return least, most

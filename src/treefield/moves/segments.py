@@ -51,20 +51,17 @@ class SegmentJump:
     def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
         from treefield.kernels import regions
 
-        grid = mrf.kernel_grid()
         flat, y = labels_of(x, mrf), x.copy()
-        numbers = np.empty(flat.size, np.int32)
-        segments = regions.label_segments(flat, grid.shape, grid.strides, numbers)
+        numbers, segments = mrf.segments(flat)
         sizes, own = np.zeros(segments, np.int32), np.empty(segments, np.int32)
         regions.describe_segments(flat, numbers, sizes, own)
         if self.label == "neighbour":
-            other, keys = own.copy(), np.zeros(segments, np.uint64)
-            seed = rng.integers(2**63, dtype=np.uint64)
-            regions.labels_beside(flat, grid.strides, grid.shape, numbers, seed, keys, other)
+            other = own.copy()
+            mrf.labels_across(flat, numbers, rng.integers(2**63, dtype=np.uint64), other)
         else:
             step = rng.integers(1, self.shift + 1, segments) * rng.choice((-1, 1), segments)
             other = np.clip(own + step, 0, mrf.labels - 1).astype(np.int32)
         limit = (2 * mrf.size) ** rng.random()
         chosen = (sizes <= limit) & (rng.random(segments) < self.share)
         regions.relabel(y.reshape(-1), numbers, np.where(chosen, other, own))
-        return y
+        return y if mrf.same_count else np.where(y < mrf.label_counts, y, x)  # a site may lack the label

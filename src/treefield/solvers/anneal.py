@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from treefield.moves.protocol import falling, usual_temperatures
 from treefield.results import MAPResult
 from treefield.solvers.checkpoint import opened
 from treefield.solvers.run import Run, begin, checked_limits
-from treefield.validation import choice, model, real_scalar
+from treefield.validation import choice, model
 
 _MAXITER = 1000  # sweeps where no limit is given
-_RANGE = 30.0  # the hottest temperature over the coldest, by default: best on Ising, stereo and grey values alike
 
 
 def anneal(
@@ -67,7 +67,7 @@ def anneal(
     """
     model(mrf)
     choice(schedule, "schedule", ("geometric", "log"))
-    given = None if temperatures is None else _checked(temperatures)
+    given = None if temperatures is None else falling(temperatures)
     limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress)
     if limits["maxiter"] is None and limits["time_limit"] is None:  # a schedule has an end, however patient
         limits["maxiter"] = _MAXITER
@@ -78,7 +78,7 @@ def anneal(
     with run:
         run.keep_best()
         if saved is None:
-            hot, cold = given or _usual(mrf, rng)
+            hot, cold = given or usual_temperatures(mrf, rng)
         else:
             run.resume(rng, *saved)
             hot, cold = saved[0]["temperatures"]
@@ -91,27 +91,6 @@ def anneal(
             run.save(file, rng, lambda: state)
         run.save(file, rng, lambda: state)
     return run.result()
-
-
-def _checked(temperatures: Any) -> tuple[float, float]:
-    if not isinstance(temperatures, list | tuple) or len(temperatures) != 2:
-        raise ValueError(f"temperatures must be two numbers, hot and cold, got {temperatures!r}")
-    hot, cold = (real_scalar(t, f"temperatures[{i}]") for i, t in enumerate(temperatures))
-    if not hot >= cold > 0:
-        raise ValueError(f"temperatures must be above 0 and must not rise, got {hot:g} and {cold:g}")
-    return hot, cold
-
-
-def _usual(mrf: Any, rng: np.random.Generator) -> tuple[float, float]:
-    """Temperatures that suit the model: hot is what a random change of one site's label costs or wins, on average."""
-    x = mrf.random_labels(rng)
-    y = x.copy()
-    apart = mrf.independent_sites(rng)  # sites that do not touch are components of their own
-    y.reshape(-1)[apart] = mrf.random_labels(rng, apart)
-    _, finite, forbidden = mrf.components(x, y)
-    changes = np.abs(finite[(forbidden == 0) & (finite != 0)])
-    hot = float(changes.mean()) if len(changes) else 1.0
-    return hot, hot / _RANGE
 
 
 def _temperature(schedule: str, hot: float, cold: float, run: Run) -> float:

@@ -63,7 +63,7 @@ class _Guided:
         self.idle = 0  # rounds since the energy or the bound has gained
         self._gap = math.inf  # when the bound last did
         self._dual = None if dual is None else _DualSide(dual, self._mrf)
-        self._jumps = _jumps_in_round(self._mrf.labels)
+        self._jumps = _Jumps(self._mrf)
         self._suggested = run.x if dual is None else run.x.copy()  # all that the dual has led to, merged
 
     def round(self, pool: ThreadPoolExecutor | None) -> None:
@@ -81,9 +81,7 @@ class _Guided:
             suggested = self._take(self._dual.decoded)
             self._dual.decoded = None
         jumped = 0.0
-        for _ in range(self._jumps):
-            if run.late():
-                break
+        while self._jumps.go_on() and not run.late():
             jumped += self._leap()
         change += suggested + jumped
         if dual is not None:
@@ -115,14 +113,37 @@ class _Guided:
         y = self._jump(self._run.x, self._mrf, self._rng)
         self._descend(y)
         change = self._accept(self._mrf, self._run.x, y, self._rng) or 0.0
-        self._jump.learn(max(0.0, -change), work(self._jump, self._mrf, 1))
+        spent = work(self._jump, self._mrf, 1)
+        self._jump.learn(max(0.0, -change), spent)
+        self._jumps.made(spent)
         return change
 
 
-def _jumps_in_round(labels: int) -> int:
-    """As many as take the time of the dual's side."""
-    jump = _SWEEP + _JUMP / labels
-    return max(1, round((_BURST * _DUAL - jump) / jump))
+class _Jumps:
+    """As many in a round as take the time of the dual's side, at least one."""
+
+    def __init__(self, mrf: Any) -> None:
+        if hasattr(mrf, "dual_work"):
+            self._most, self._work = math.inf, _BURST * mrf.dual_work
+        else:
+            jump = _SWEEP + _JUMP / mrf.labels
+            self._most, self._work = max(1, round((_BURST * _DUAL - jump) / jump)), math.inf
+        self._begin()
+
+    def _begin(self) -> None:
+        self._count, self._spent = 0, 0.0
+
+    def go_on(self) -> bool:
+        """Whether there is another one in this round; if not, the next begins."""
+        another = self._count == 0 or (self._count < self._most and self._spent < self._work)
+        if not another:
+            self._begin()
+        return another
+
+    def made(self, spent: float) -> None:
+        """Told of each."""
+        self._count += 1
+        self._spent += spent
 
 
 class _DualSide:

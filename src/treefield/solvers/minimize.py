@@ -9,14 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 from treefield.results import MAPResult
+from treefield.solvers.elimination import eliminated
 from treefield.solvers.guided import guided
 from treefield.solvers.run import checked_limits
 from treefield.solvers.start import check_start
 from treefield.solvers.tree_bp import tree_bp
-from treefield.trees.dual import dual_bytes
-from treefield.trees.fixed_point import possible
-from treefield.trees.forests import CycleError, forest_bytes, has_few_edges
-from treefield.trees.sets import tree_set_bytes
+from treefield.trees.forests import CycleError
 from treefield.validation import choice, generator, memory_size, model, thread_count
 
 METHODS = ("auto", "anneal", "genetic", "icm", "loopy_bp", "scan_line", "t_icm", "t_ils", "tree_bp", "trw")
@@ -43,11 +41,11 @@ def minimize(
 ) -> MAPResult:
     """Minimise the energy by the best means there are, and say how good the answer is.
 
-    With ``method="auto"`` a tree is solved exactly at once. Otherwise two searches work side by side: tree-reweighted
-    messages give a lower bound and suggest labellings (as `trw`), and T-ILS improves them (`t_ils` with mixed jumps,
-    accepted component by component). Where the bound does not come closer and its suggestions do not help, as on
-    frustrated spin glasses, the time goes to T-ILS. The result holds the lower bound and the gap: a proof of how far
-    the energy can be from the least one.
+    With ``method="auto"`` a tree is solved exactly at once, and so is a graph of small treewidth. Otherwise two
+    searches work side by side: tree-reweighted messages give a lower bound and suggest labellings (as `trw`), and T-ILS
+    improves them (`t_ils` with mixed jumps, accepted component by component). Where the bound does not come closer and
+    its suggestions do not help, as on frustrated spin glasses, the time goes to T-ILS. The result holds the lower bound
+    and the gap: a proof of how far the energy can be from the least one.
 
     Parameters
     ----------
@@ -100,16 +98,18 @@ def minimize(
     check_start(mrf, x0)
     rng = generator(rng)
     limit = None if memory_limit is None else memory_size(memory_limit, "memory_limit")
-    if has_few_edges(mrf) and (limit is None or forest_bytes(mrf) <= limit):
+    if mrf.has_few_edges and (limit is None or mrf.tree_bytes <= limit):
         with contextlib.suppress(CycleError):
-            return _exact(mrf, callback)
+            return _told(tree_bp(mrf), callback)
+    exact = eliminated(mrf, limits["time_limit"], limit)
+    if exact is not None:
+        return _told(exact, callback)
     memory, arithmetic = _what_fits(mrf, limit)
     return guided(mrf, "unary" if x0 is None else x0, rng, limits, threads, memory, arithmetic)
 
 
-def _exact(mrf: Any, callback: Callable[[MAPResult], Any] | None) -> MAPResult:
-    """The answer on a tree."""
-    result = tree_bp(mrf)
+def _told(result: MAPResult, callback: Callable[[MAPResult], Any] | None) -> MAPResult:
+    """An exact answer, of which the callback knows."""
     if callback is not None:
         with contextlib.suppress(StopIteration):
             callback(result)
@@ -141,15 +141,8 @@ def _what_fits(mrf: Any, limit: int | None) -> tuple[str, str | None]:
     """Which tree set, and the dual in which arithmetic, go into so many bytes."""
     if limit is None:
         return "auto", "auto"
-    arithmetics = list(possible(mrf))
-    packed, labellings = tree_set_bytes(mrf, "auto"), _LABELLINGS * 4 * mrf.size
-    needs = {
-        ("auto", "auto"): labellings + packed + dual_bytes(mrf, arithmetics),
-        ("auto", arithmetics[0]): labellings + packed + dual_bytes(mrf, arithmetics[:1]),
-        ("auto", None): labellings + packed,
-        ("low", None): labellings + tree_set_bytes(mrf, "low"),
-    }
-    for what, need in needs.items():
-        if need <= limit:
+    for what, need in mrf.search_bytes().items():
+        if need + _LABELLINGS * 4 * mrf.size <= limit:
             return what
-    raise ValueError(f"memory_limit = {limit} bytes is too little: a search of this model needs about {need} bytes")
+    needs = need + _LABELLINGS * 4 * mrf.size
+    raise ValueError(f"memory_limit = {limit} bytes is too little: a search of this model needs about {needs} bytes")

@@ -47,6 +47,10 @@ class Checkerboard:
         heat = self._heat(real_scalar(temperature, "temperature", infinite=True))
         return sample_board(in_place(x, self._mrf), self._board, self._rule, heat, int(rng.integers(2**63)))
 
+    def cool(self, x: np.ndarray, temperatures: np.ndarray, rng: np.random.Generator) -> float:
+        """The same for one temperature after the other."""
+        return sum(self.sample(x, float(temperature), rng) for temperature in temperatures)
+
     def _heat(self, temperature: float) -> Any:
         """What the kernel needs to know of a temperature, in the arithmetic of the costs."""
         from treefield.kernels.anneal import Heat

@@ -22,6 +22,31 @@ def site_costs(mrf: Any) -> SiteCosts:
     return _SpinCosts(mrf) if mrf.labels == 2 and mrf.same_count else _LabelCosts(mrf)
 
 
+class Forests:
+    """Forests planned for search, as the kernel knows them: all their trees one after the other, and which of them are
+    the first of a forest."""
+
+    def __init__(self, forests: list[Any]) -> None:
+        from treefield.kernels.induced import Forest
+
+        sizes = np.cumsum([0, *(len(forest.sites) for forest in forests)])
+        counts = np.cumsum([0, *(len(forest.trees) - 1 for forest in forests)])
+        parents = [np.where(f.parents < 0, -1, f.parents + size) for f, size in zip(forests, sizes, strict=False)]
+        trees = [forest.trees[:-1] + size for forest, size in zip(forests, sizes, strict=False)]
+        self.forest = Forest(
+            np.concatenate([forest.sites for forest in forests]),
+            np.concatenate(parents).astype(np.int64),
+            np.concatenate([forest.links for forest in forests]),
+            np.concatenate([*trees, sizes[-1:]]).astype(np.int64),
+        )
+        self.firsts = counts.astype(np.int64)
+
+    @property
+    def sites(self) -> np.ndarray:
+        """The sites of all forests."""
+        return self.forest.sites
+
+
 class SiteCosts(abc.ABC):
     """Kept from one labelling to the next: what is equal need not be computed again. Nor does it matter which have been
     before, since all sums are exact, of multiples of the model's unit."""
@@ -47,28 +72,35 @@ class SiteCosts(abc.ABC):
         """Give each site in turn its cheapest label, the lowest among equals; returns the energy change."""
 
     @abc.abstractmethod
-    def solve(self, forest: Any) -> float:
-        """Solve every tree of a forest exactly; returns the energy change, never positive."""
+    def _solve(self, forests: Forests, temperatures: np.ndarray, seed: np.uint64) -> float: ...
 
     @abc.abstractmethod
-    def _draw(self, order: np.ndarray, heat: float, limit: float, seed: np.uint64) -> float: ...
+    def _draw(self, order: np.ndarray, heats: np.ndarray, limits: np.ndarray, seed: np.uint64) -> float: ...
 
-    def draw(self, order: np.ndarray, temperature: float, seed: int) -> float:
-        """Draw each site in turn with probabilities proportional to exp(-cost / temperature); returns the energy
-        change. A temperature of 0 takes the cheapest label."""
-        if temperature == 0:
-            return self.update(order)
-        heat = math.log2(math.e) / temperature
+    def solve(self, forest: Forests) -> float:
+        """Solve every tree of a forest exactly; returns the energy change, never positive."""
+        return self._solve(forest, np.zeros(1), np.uint64(0))
+
+    def draw_trees(self, forests: Forests, temperatures: np.ndarray, seed: int) -> float:
+        """Solve one of the forests, drawn anew, for each of the temperatures: with noise on every cost, as if its
+        labels were drawn at that temperature; returns the energy change."""
+        return self._solve(forests, np.asarray(temperatures, np.float64), np.uint64(seed))
+
+    def draw(self, order: np.ndarray, temperatures: np.ndarray, seed: int) -> float:
+        """For each of the temperatures, none of them 0, draw each site in turn with probabilities proportional to
+        exp(-cost / temperature); returns the energy change."""
+        heats = math.log2(math.e) / np.asarray(temperatures, np.float64)
+        with np.errstate(divide="ignore"):
+            limits = _NEGLIGIBLE / heats
         # of finite costs no two differ by half of what stands in for infinity
-        limit = min(_NEGLIGIBLE / heat if heat > 0 else math.inf, self._mrf.big / 2)
-        return self._draw(order, heat, limit, np.uint64(seed))
+        return self._draw(order, heats, np.minimum(limits, self._mrf.big / 2), np.uint64(seed))
 
 
 class _LabelCosts(SiteCosts):
     """For any labels. Memory: a float64 for each label, rounded up to eight, and the same for those of a forest."""
 
     def __init__(self, mrf: Any) -> None:
-        from treefield.kernels import conditional, induced
+        from treefield.kernels import conditional
         from treefield.kernels.jit import loading
 
         super().__init__(mrf)
@@ -80,10 +112,8 @@ class _LabelCosts(SiteCosts):
         with loading():
             conditional.follow(self._graph, self._state, none)
             conditional.icm_sweep(self._graph, self._state, none)
-            conditional.sample_sweep(self._graph, self._state, none, 1.0, 1.0, np.uint64(0))
-            nothing = induced.Forest(none, none, none, np.zeros(1, np.int32))
-            places, work = np.zeros(0, np.int64), (self._h, self._old, self._new, self._out)
-            induced.solve_trees(self._graph, self._state, nothing, places, *work)
+            conditional.sample_sweeps(self._graph, self._state, none, np.zeros(0), np.zeros(0), np.uint64(0))
+            self._solve(_no_forest(), np.zeros(0), np.uint64(0))
         conditional.begin_costs(self._graph, self._state)
 
     def _follow(self, x: np.ndarray) -> None:
@@ -96,28 +126,28 @@ class _LabelCosts(SiteCosts):
 
         return icm_sweep(self._graph, self._state, order)
 
-    def _draw(self, order: np.ndarray, heat: float, limit: float, seed: np.uint64) -> float:
-        from treefield.kernels.conditional import sample_sweep
+    def _draw(self, order: np.ndarray, heats: np.ndarray, limits: np.ndarray, seed: np.uint64) -> float:
+        from treefield.kernels.conditional import sample_sweeps
 
-        return sample_sweep(self._graph, self._state, order, heat, limit, seed)
+        return sample_sweeps(self._graph, self._state, order, heats, limits, seed)
 
-    def solve(self, forest: Any) -> float:
+    def _solve(self, forests: Any, temperatures: np.ndarray, seed: np.uint64) -> float:
         from treefield.kernels.induced import solve_trees
 
-        places = padded(self._mrf.label_counts[forest.sites])
+        places = padded(self._mrf.label_counts[forests.sites])
         if len(self._h) < places[-1]:
             self._h = np.empty(places[-1])
-        if len(self._old) < len(forest.sites):
-            self._old, self._new = np.empty((2, len(forest.sites)), np.int32)
-        work = self._h, self._old, self._new, self._out
-        return solve_trees(self._graph, self._state, forest, places, *work)
+        if len(self._old) < len(forests.sites):
+            self._old, self._new = np.empty((2, len(forests.sites)), np.int32)
+        work = forests.forest, forests.firsts, places, self._h, self._old, self._new, self._out
+        return solve_trees(self._graph, self._state, *work, temperatures, seed)
 
 
 class _SpinCosts(SiteCosts):
     """For two labels at every site. Memory: three float64 for each site, one for each edge and two for its ends."""
 
     def __init__(self, mrf: Any) -> None:
-        from treefield.kernels import induced, spins
+        from treefield.kernels import spins
         from treefield.kernels.jit import loading
 
         super().__init__(mrf)
@@ -128,9 +158,8 @@ class _SpinCosts(SiteCosts):
         with loading():
             spins.follow_spins(self._graph, self._spins, none)
             spins.update_spins(self._graph, self._spins, none)
-            spins.sample_spins(self._graph, self._spins, none, 1.0, 1.0, np.uint64(0))
-            nothing = induced.Forest(none, none, none, np.zeros(1, np.int32))
-            spins.solve_spins(self._graph, self._spins, nothing, couplings[:0], self._d, self._old, self._new)
+            spins.sample_spins(self._graph, self._spins, none, np.zeros(0), np.zeros(0), np.uint64(0))
+            self._solve(_no_forest(), np.zeros(0), np.uint64(0))
         spins.begin_spins(self._graph, self._spins, self._rounder)
 
     def _follow(self, x: np.ndarray) -> None:
@@ -143,18 +172,20 @@ class _SpinCosts(SiteCosts):
 
         return update_spins(self._graph, self._spins, order)
 
-    def _draw(self, order: np.ndarray, heat: float, limit: float, seed: np.uint64) -> float:
+    def _draw(self, order: np.ndarray, heats: np.ndarray, limits: np.ndarray, seed: np.uint64) -> float:
         from treefield.kernels.spins import sample_spins
 
-        return sample_spins(self._graph, self._spins, order, heat, limit, seed)
+        return sample_spins(self._graph, self._spins, order, heats, limits, seed)
 
-    def solve(self, forest: Any) -> float:
+    def _solve(self, forests: Any, temperatures: np.ndarray, seed: np.uint64) -> float:
         from treefield.kernels.spins import solve_spins
 
-        if len(self._d) < len(forest.sites):
-            self._d, (self._old, self._new) = np.empty(len(forest.sites)), np.empty((2, len(forest.sites)), np.int32)
-        couplings = self._spins.couplings[forest.links >> 1] if len(self._spins.couplings) else self._d
-        return solve_spins(self._graph, self._spins, forest, couplings, self._d, self._old, self._new)
+        size = len(forests.sites)
+        if len(self._d) < size:
+            self._d, (self._old, self._new) = np.empty(size), np.empty((2, size), np.int32)
+        couplings = self._spins.couplings[forests.forest.links >> 1] if len(self._spins.couplings) else self._d
+        work = forests.forest, forests.firsts, couplings, self._d, self._old, self._new
+        return solve_spins(self._graph, self._spins, *work, temperatures, seed)
 
 
 class SiteSampler:
@@ -165,12 +196,27 @@ class SiteSampler:
         self._order = np.arange(mrf.size, dtype=np.int32)
 
     def sample(self, x: np.ndarray, temperature: float, rng: np.random.Generator) -> float:
-        """Draw every site once given its neighbours, in place on an int32 labelling; returns the energy change."""
+        """Draw every site once given its neighbours, in place on an int32 labelling; returns the energy change. A
+        temperature of 0 takes the cheapest label, that of infinity any that is not forbidden."""
         temperature = real_scalar(temperature, "temperature", infinite=True)
         if temperature < 0:
             raise ValueError(f"temperature must be at least 0, got {temperature:g}")
+        if temperature > 0:
+            return self.cool(x, np.array([temperature]), rng)
         with self._costs.of(x) as costs:
-            return costs.draw(self._order, temperature, int(rng.integers(2**63)))
+            return costs.update(self._order)
+
+    def cool(self, x: np.ndarray, temperatures: np.ndarray, rng: np.random.Generator) -> float:
+        """The same for one temperature above 0 after the other."""
+        with self._costs.of(x) as costs:
+            return costs.draw(self._order, temperatures, int(rng.integers(2**63)))
+
+
+def _no_forest() -> Forests:
+    from treefield.kernels.induced import Forest
+
+    none = np.zeros(0, np.int32)
+    return Forests([Forest(none, none, none, np.zeros(1, np.int32))])
 
 
 def padded(counts: np.ndarray) -> np.ndarray:

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from treefield.trees.conditional import site_costs
+from treefield.trees.conditional import Forests, site_costs
 from treefield.trees.forests import CycleError, checked_sites
 from treefield.validation import choice, thread_count
 
 NAMES = ("forests", "random-forests", "sites")
 _BLOCKS = 8  # up to 2**7 sites in a block of a random order
+_POOL_SITES = 2**23  # sites of all forests of a sampler, unless that makes fewer than the fewest,
+_FEWEST, _MOST = 4, 64  # or more than the most
 _MOST_FORESTS = 16  # in a sweep; sites that are in none of them are trees by themselves
 
 
@@ -73,10 +75,10 @@ class InducedForests:
         self.order, self._mrf = order, mrf
         self._costs = site_costs(mrf)
         self._fresh = fresh
-        self._forests: list[Any] = []
+        self._forests: list[Forests] = []
         self._rest = np.zeros(0, np.int32)
         if trees is not None:
-            self._forests = [self._planned(sites, number) for number, sites in enumerate(trees)]
+            self._forests = [Forests([self._planned(sites, number)]) for number, sites in enumerate(trees)]
         else:
             self._draw(None)
 
@@ -104,21 +106,12 @@ class InducedForests:
         self._forests.clear()
         left = np.ones(self._mrf.size, np.bool_)
         while left.any() and len(self._forests) < _MOST_FORESTS:
-            order = self._order(rng, len(self._forests))
+            ascending = np.arange(self._mrf.size, dtype=np.int32)
+            order = ascending[:: 1 - 2 * (len(self._forests) % 2)] if rng is None else block_order(len(left), rng)
             forest = drawn_forest(self._mrf, np.concatenate([order[left[order]], order[~left[order]]]))
             left[forest.sites] = False
-            self._forests.append(forest)
+            self._forests.append(Forests([forest]))
         self._rest = np.flatnonzero(left).astype(np.int32)
-
-    def _order(self, rng: np.random.Generator | None, number: int) -> np.ndarray:
-        """In which order sites are tried: that of their numbers, in which neighbours are often near each other, to and
-        fro; or in random blocks, since a random order takes fewer sites, and more time."""
-        order = np.arange(self._mrf.size, dtype=np.int32)[:: -1 if number % 2 else 1]
-        if rng is None:
-            return order
-        block = int(2 ** rng.integers(_BLOCKS))
-        whole = order[: len(order) // block * block].reshape(-1, block)
-        return np.concatenate([whole[rng.permutation(len(whole))].reshape(-1), order[whole.size :]])
 
     def _planned(self, sites: np.ndarray, number: int) -> Any:
         wanted = np.full(self._mrf.size, -1, np.int32)
@@ -129,6 +122,30 @@ class InducedForests:
                 f"trees[{number}] has a cycle: its {len(sites)} sites and all edges between them must form trees"
             )
         return forest
+
+
+class ForestSampler:
+    """The trees of random forests, drawn given the sites around them: perturbed, and solved exactly."""
+
+    def __init__(self, mrf: Any) -> None:
+        self._costs = site_costs(mrf)
+        rng = np.random.default_rng(0)  # the same forests for any search, and after any resume
+        number = min(max(_POOL_SITES // mrf.size, _FEWEST), _MOST)
+        self._forests = Forests([drawn_forest(mrf, block_order(mrf.size, rng)) for _ in range(number)])
+
+    def cool(self, x: np.ndarray, temperatures: np.ndarray, rng: np.random.Generator) -> float:
+        """Draw one of the forests for each temperature, in place on an int32 labelling; returns the energy change."""
+        with self._costs.of(x) as costs:
+            return costs.draw_trees(self._forests, temperatures, int(rng.integers(2**63)))
+
+
+def block_order(size: int, rng: np.random.Generator) -> np.ndarray:
+    """The sites in random blocks: sites of near numbers are often neighbours, and a forest that grows along them is
+    larger, and drawn faster, than one that grows everywhere at once."""
+    block = int(2 ** rng.integers(_BLOCKS))
+    order = np.arange(size, dtype=np.int32)[:: -1 if rng.integers(2) else 1]
+    whole = order[: size // block * block].reshape(-1, block)
+    return np.concatenate([whole[rng.permutation(len(whole))].reshape(-1), order[whole.size :]])
 
 
 def drawn_forest(mrf: Any, order: np.ndarray) -> Any:

@@ -1,0 +1,81 @@
+"""A jump that warms the labelling up and lets it cool down again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from treefield.moves.protocol import ascending, falling, usual_temperatures
+from treefield.validation import labels_of, model
+
+_LEAST, _SHORT, _LONG = 8, 32, 4096  # sweeps: the fewest, and between which numbers the most are
+_COLDER = 1 / 30  # of the cold temperature: the lowest at which a jump ends, rarely
+_WORK = 2**23  # sites x labels x sweeps of the longest jump, in between
+
+
+class HeatJump:
+    """Sample sites, as `anneal` does, or on a graph whole trees, from some temperature down to a low one.
+
+    How warm it gets, and how slowly it cools, is drawn anew for every jump: from a few changes here and there to a
+    restart. Where every site is joined to every other there are no pieces that could be accepted by themselves, and
+    such jumps are what works.
+
+    Parameters
+    ----------
+    sweeps : (least, most), optional
+        How many sweeps over all sites a jump makes, drawn log-uniformly between these. The default is from 8 to the
+        more the smaller the model is: 32 to 4096.
+    temperatures : (hot, cold), optional
+        The jump starts at a temperature drawn log-uniformly between these and ends at the cold one or below; the
+        default is that of `anneal`.
+    trees : bool
+        Sample the trees of random forests (with noise on every cost, solved exactly) instead of single sites. For
+        graphs; where labels are tied to those of neighbours, single sites cannot move.
+
+    Examples
+    --------
+    >>> import treefield as tf
+    >>> tf.moves.HeatJump(sweeps=(10, 100))
+    HeatJump(sweeps=(10, 100))
+    """
+
+    def __init__(
+        self,
+        sweeps: tuple[int, int] | None = None,
+        temperatures: tuple[float, float] | None = None,
+        trees: bool = False,
+    ) -> None:
+        self.sweeps = None if sweeps is None else ascending(sweeps, "sweeps", "number of sweeps")
+        self.temperatures = None if temperatures is None else falling(temperatures)
+        self.trees = bool(trees)
+        self._mrf: Any = None
+        self._made = 0
+
+    def __repr__(self) -> str:
+        given = {"sweeps": self.sweeps, "temperatures": self.temperatures, "trees": self.trees or None}
+        return f"HeatJump({', '.join(f'{name}={value}' for name, value in given.items() if value is not None)})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_mrf": None}  # what belongs to a model is made anew
+
+    def work(self, mrf: Any) -> float:
+        """What the last jump took, in sites x labels."""
+        return self._made * (mrf.sweep_work / 2 if self.trees else float(mrf.size * mrf.labels))
+
+    def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
+        """Return a changed copy of `x`."""
+        model(mrf)
+        labels_of(x, mrf)
+        if self._mrf is not mrf:
+            self._mrf, self._sampler = mrf, mrf.tree_sampler() if self.trees else mrf.sampler()
+            # a scale that depends on the model alone, so that a resumed search goes on with the same
+            self._usual = self.temperatures or usual_temperatures(mrf, np.random.default_rng(0))
+        hot, cold = self._usual
+        least, most = self.sweeps or (_LEAST, min(max(_WORK // (mrf.size * mrf.labels), _SHORT), _LONG))
+        self._made = round(least * (most / least) ** rng.random())
+        warmest = cold * (hot / cold) ** rng.random()
+        coldest = cold * _COLDER ** (rng.random() ** 2)
+        y = x.copy()
+        self._sampler.cool(y, warmest * (coldest / warmest) ** (np.arange(self._made) / self._made), rng)
+        return y

@@ -1,0 +1,90 @@
+"""Exact search on graphs of small treewidth: one site after the other is eliminated.
+
+The costs that a site is part of are added up to one table over its neighbours, and its best label for each of their
+labellings is taken; what is left is a model of one site less, whose neighbours are all joined. The tables grow with the
+graph's treewidth: which order keeps them small is found first, without any table.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+_MOST_SITES = 4000
+_FILL_SITES = 1000  # up to so many, new edges are counted, too
+_LARGEST = 2**22  # entries of one table
+
+
+def elimination_order(mrf: Any, most: float) -> list[int] | None:
+    """In which order to eliminate the sites, each time one whose table is small; None if that needs more than `most`
+    entries in all, or too many in one table."""
+    if mrf.size > _MOST_SITES:
+        return None
+    around: list[set[int]] = [set() for _ in range(mrf.size)]
+    for first, second in mrf.edges.tolist():
+        around[first].add(second)
+        around[second].add(first)
+    sizes = np.log2(mrf.label_counts).tolist()
+    limit = math.log2(_LARGEST)
+
+    def rank(site: int) -> tuple[float, int]:
+        beside = around[site]
+        size = sizes[site] + sum(sizes[other] for other in beside)
+        if mrf.size > _FILL_SITES or size > limit:
+            return size, 0
+        return size, sum(len(beside) - 1 - len(beside & around[other]) for other in beside)
+
+    ranks = {site: rank(site) for site in range(mrf.size)}
+    order, total = [], 0.0
+    while ranks:
+        site = min(ranks, key=ranks.__getitem__)
+        size = ranks.pop(site)[0]
+        total += 2.0**size
+        if size > limit or total > most:
+            return None
+        beside = around[site]
+        changed = set(beside)
+        for other in beside:
+            around[other] |= beside
+            around[other] -= {site, other}
+            if mrf.size <= _FILL_SITES:
+                changed |= around[other]
+        for other in changed:
+            ranks[other] = rank(other)
+        order.append(site)
+    return order
+
+
+def eliminate(mrf: Any, order: list[int]) -> np.ndarray:
+    """The labelling of least energy."""
+    step = {site: number for number, site in enumerate(order)}
+    tables: list[list[tuple[tuple[int, ...], np.ndarray]]] = [[] for _ in order]
+    big = mrf.big
+
+    def add(scope: tuple[int, ...], table: np.ndarray) -> None:
+        """Hand a table, its axes in the order of elimination, to the first of its sites."""
+        tables[step[scope[0]]].append((scope, table))
+
+    for site, costs in enumerate(mrf.unaries):
+        add((site,), np.minimum(costs, big))
+    for edge, (first, second) in enumerate(mrf.edges.tolist()):
+        costs = np.minimum(mrf.edge_costs(edge), big)
+        add((first, second), costs) if step[first] < step[second] else add((second, first), costs.T)
+    choices: list[tuple[tuple[int, ...], np.ndarray]] = []
+    for site in order:
+        found = tables[step[site]]
+        scope = tuple(sorted({other for sites, _ in found for other in sites}, key=step.__getitem__))
+        total = np.zeros([int(mrf.label_counts[other]) for other in scope])
+        for sites, table in found:
+            total += table.reshape([int(mrf.label_counts[other]) if other in sites else 1 for other in scope])
+        found.clear()
+        best = total.argmin(axis=0)
+        choices.append((scope[1:], best.astype(np.min_scalar_type(len(total)))))
+        if len(scope) > 1:
+            add(scope[1:], total.min(axis=0))
+    x = np.zeros(mrf.size, np.int32)
+    for site, (scope, best) in zip(reversed(order), reversed(choices), strict=True):
+        x[site] = best[tuple(x[other] for other in scope)]
+    return x
