@@ -10,6 +10,7 @@ from treefield.moves.protocol import ascending, falling, usual_temperatures
 from treefield.validation import labels_of, model
 
 _LEAST, _SHORT, _LONG = 8, 32, 4096  # sweeps: the fewest, and between which numbers the most are
+_HOTTER = 3.0  # trees hold together where single sites do not
 _COLDER = 1 / 30  # of the cold temperature: the lowest at which a jump ends, rarely
 _WORK = 2**23  # sites x labels x sweeps of the longest jump, in between
 
@@ -70,7 +71,8 @@ class HeatJump:
         if self._mrf is not mrf:
             self._mrf, self._sampler = mrf, mrf.tree_sampler() if self.trees else mrf.sampler()
             # a scale that depends on the model alone, so that a resumed search goes on with the same
-            self._usual = self.temperatures or usual_temperatures(mrf, np.random.default_rng(0))
+            hot, cold = self.temperatures or usual_temperatures(mrf, np.random.default_rng(0))
+            self._usual = hot * _HOTTER if self.trees and self.temperatures is None else hot, cold
         hot, cold = self._usual
         least, most = self.sweeps or (_LEAST, min(max(_WORK // (mrf.size * mrf.labels), _SHORT), _LONG))
         self._made = round(least * (most / least) ** rng.random())
