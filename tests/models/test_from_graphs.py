@@ -95,7 +95,7 @@ def test_labels_go_back_to_nodes():
     graph = nx.relabel_nodes(nx.grid_2d_graph(3, 4), str)
     wanted = {node: site % 2 for site, node in enumerate(graph)}
     mrf = tf.GraphMRF.from_networkx(graph, lambda node: [wanted[node], 1 - wanted[node]], tf.Potts(0.1))
-    assert {node: label for node, label in zip(graph, tf.t_icm(mrf, rng=0).x, strict=True)} == wanted
+    assert dict(zip(graph, tf.t_icm(mrf, rng=0).x, strict=True)) == wanted
 
 
 @pytest.mark.parametrize(
