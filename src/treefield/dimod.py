@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,7 +34,7 @@ class TreeILSSampler(dimod.Sampler, dimod.Initialized):
     --------
     >>> from treefield.dimod import TreeILSSampler
     >>> sampleset = TreeILSSampler().sample_ising({"a": -0.5}, {("a", "b"): 1, ("b", "c"): 1, ("c", "a"): 1}, seed=0)
-    >>> sampleset.first.energy
+    >>> float(sampleset.first.energy)
     -1.5
     """
 
@@ -61,7 +60,7 @@ class TreeILSSampler(dimod.Sampler, dimod.Initialized):
         *,
         num_reads: int | None = None,
         initial_states: Any = None,
-        initial_states_generator: str = "random",
+        initial_states_generator: Any = "random",
         seed: int | None = None,
         time_limit: float | None = None,
         maxiter: int | None = None,
@@ -147,7 +146,7 @@ class TreeILSDQMSampler:
     >>> dqm.set_linear("a", [2, 1, 0])
     >>> dqm.set_quadratic("a", "b", {(2, 0): 4, (2, 1): 4})
     >>> sampleset = TreeILSDQMSampler().sample_dqm(dqm, seed=0)
-    >>> sampleset.first.energy, sampleset.info["lower_bound"]
+    >>> float(sampleset.first.energy), sampleset.info["lower_bound"]
     (1.0, 1.0)
     """
 
@@ -168,12 +167,10 @@ class TreeILSDQMSampler:
 
         A sample holds the number of each variable's case; a `CaseLabelDQM` names them by its `map_sample`.
         """
-        options = dimod.Sampler.remove_unknown_kwargs(self, **kwargs)
-        reads, seeds, stop = (
-            count(num_reads, "num_reads", 1),
-            np.random.SeedSequence(_checked_seed(seed)),
-            _stopping(interrupt_function),
-        )
+        sampler: Any = self
+        options = dimod.Sampler.remove_unknown_kwargs(sampler, **kwargs)
+        reads, stop = count(num_reads, "num_reads", 1), _stopping(interrupt_function)
+        seeds = np.random.SeedSequence(_checked_seed(seed))
         if not dqm.num_variables():
             samples, energies = np.empty((reads, 0), np.int32), np.full(reads, float(dqm.offset))
             sampleset = dimod.SampleSet.from_samples((samples, []), "DISCRETE", energies)
@@ -222,7 +219,7 @@ def from_graph(mrf: GraphMRF, variables: Sequence[Any] | None = None, vartype: A
     >>> import treefield as tf
     >>> from treefield.dimod import from_graph
     >>> bqm = from_graph(tf.GraphMRF([[0, 1], [2, 0]], [(0, 1)], tf.Potts(3)), ["a", "b"])
-    >>> bqm.energy({"a": 1, "b": 0})
+    >>> float(bqm.energy({"a": 1, "b": 0}))
     6.0
     """
     if not hasattr(mrf, "edge_costs"):
@@ -243,7 +240,7 @@ def from_graph(mrf: GraphMRF, variables: Sequence[Any] | None = None, vartype: A
     quadratic = costs[:, 0, 0] + costs[:, 1, 1] - costs[:, 0, 1] - costs[:, 1, 0]
     offset = mrf.offset + unaries[:, 0].sum() + costs[:, 0, 0].sum()
     vectors = (mrf.edges[:, 0], mrf.edges[:, 1], quadratic)
-    bqm = dimod.BinaryQuadraticModel.from_numpy_vectors(linear, vectors, offset, "BINARY", variable_order=names)
+    bqm = dimod.BinaryQuadraticModel.from_numpy_vectors(linear, vectors, offset, dimod.BINARY, variable_order=names)
     return bqm.change_vartype(vartype, inplace=True)
 
 
@@ -308,10 +305,7 @@ def _stopping(asked: Any) -> _Stop | None:
 
 
 def _checked_seed(seed: Any) -> int | None:
-    if seed is None or (isinstance(seed, numbers.Integral) and not isinstance(seed, bool) and seed >= 0):
-        return None if seed is None else int(seed)
-    kind = ValueError if isinstance(seed, numbers.Integral) else TypeError
-    raise kind(f"seed must be None or a non-negative integer, got {seed!r}")
+    return None if seed is None else count(seed, "seed")
 
 
 def _info(found: list[MAPResult], sampleset: Any) -> dict[str, Any]:

@@ -39,6 +39,7 @@ def read_networkx(graph: Any, unary: Any, pairwise: Any, weight: Any) -> tuple[A
 
 
 def _networkx_unaries(graph: Any, unary: Any) -> Any:
+    of: Mapping[Any, Any]
     if isinstance(unary, str):
         nodes = dict(graph.nodes(data=True))
         lacking = [node for node, data in nodes.items() if unary not in data]
