@@ -77,8 +77,7 @@ class TreeILSSampler(dimod.Sampler, dimod.Initialized):
         bqm : dimod.BinaryQuadraticModel
             BINARY or SPIN, with variables of any name.
         num_reads : int, optional
-            So many independent searches, one sample each; by default as many as there are initial states, or 1. One
-            long read is mostly better than many short ones.
+            So many independent searches, one sample each; by default as many as there are initial states, or 1.
         initial_states : samples-like, optional
             Where the reads start; a sample is never worse than the state that it started from.
         initial_states_generator : "none", "tile" or "random"

@@ -1,0 +1,50 @@
+"""The examples run, and so does the code on the page about graphs."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+from PIL import Image
+
+ROOT = Path(__file__).parents[1]
+
+
+def example(name):
+    spec = importlib.util.spec_from_file_location(f"example_{name}", ROOT / "examples" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_superpixels(tmp_path, capsys):
+    example("superpixels").main([str(tmp_path / "regions.png"), "--crop", "120", "--colours", "4"])
+    said = capsys.readouterr().out
+    alone, energy, bound, gap = (float(number) for number in re.findall(r"(?:alone|energy|bound|gap) ([-\d.e]+)", said))
+    assert bound <= energy <= alone and gap < 0.01
+    assert np.asarray(Image.open(tmp_path / "regions.png")).shape == (120, 240, 3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_max_cut_finds_the_cut_of_a_bipartite_graph(seed):
+    graph = nx.bipartite.random_graph(10, 12, 0.3, seed=seed)
+    sides, cut, bound = example("max_cut").max_cut(graph, rng=0)
+    assert cut == bound == graph.number_of_edges()
+    assert sides[0] | sides[1] == set(graph) and not sides[0] & sides[1]
+    assert nx.cut_size(graph, *sides) == cut
+
+
+def test_max_cut_prints(capsys):
+    example("max_cut").main(["--nodes", "20", "--time-limit", "0.5"])
+    assert "edges are cut" in capsys.readouterr().out
+
+
+def test_the_code_on_the_page_about_graphs_prints_what_it_says(capsys):
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "graphs.md").read_text(), re.DOTALL):
+        exec(compile(block, "docs/graphs.md", "exec"), names)
+        said = [line.strip() for line in capsys.readouterr().out.splitlines()]
+        promised = re.findall(r"^print\(.*\)  # (.*)$", block, re.MULTILINE)
+        assert said[: len(promised)] == promised or not promised
