@@ -21,6 +21,7 @@ except ModuleNotFoundError as error:
 
 __all__ = ["TreeILSDQMSampler", "TreeILSSampler", "dqm_to_graph", "from_graph", "to_graph"]
 
+_TOL = 1e-9  # a gap that may be rounding
 _SEARCH = ("seed", "time_limit", "maxiter", "tol", "method", "threads", "interrupt_function")
 
 
@@ -89,8 +90,8 @@ class TreeILSSampler(dimod.Sampler, dimod.Initialized):
             Seconds for each read (as the timeout of D-Wave's tabu sampler, which is in milliseconds), compilation left
             out. Without any limit a read ends when the least energy is proved or nothing has been gained for long.
         maxiter, tol, method, threads
-            As in `treefield.minimize`. With method "auto" `tol` is 0 by default: the gap is relative, and an offset
-            would change it.
+            As in `treefield.minimize`; for method "auto" the default of `tol` is 1e-9, and the offset is no part of the
+            gap that it is compared with.
         interrupt_function : function, optional
             Called after every iteration; if it gives True the samples found so far are returned.
         **kwargs
@@ -271,7 +272,8 @@ def _reads(mrf: GraphMRF, starts: Any, seeds: np.random.SeedSequence, stop: Any,
     """A search from each start; an interrupt ends with those made so far."""
     given = {name: value for name, value in options.items() if value is not None}
     if given.get("method", "auto") == "auto":
-        given.setdefault("tol", 0.0)
+        given.setdefault("tol", _TOL)
+    offset, mrf.offset = mrf.offset, 0.0  # the gap is relative: a constant must not end the search
     if stop is not None:
         given["callback"] = stop
     found: list[MAPResult] = []
@@ -284,6 +286,8 @@ def _reads(mrf: GraphMRF, starts: Any, seeds: np.random.SeedSequence, stop: Any,
             break
         if found[-1].status == INTERRUPTED or (stop is not None and stop.stopped):
             break
+    for res in found:
+        res.lower_bound += offset
     return found
 
 
