@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,7 +12,74 @@ from treefield.validation import real_array
 _ROUNDING = 1e-12  # relative: two weights that differ by less are one
 
 
-def read_networkx(graph: Any, unary: Any, pairwise: Any, weight: Any) -> tuple[Any, np.ndarray, Any, np.ndarray | None]:
+class FromGraphs:
+    """Ways to make a `GraphMRF`, beside its own."""
+
+    @classmethod
+    def from_networkx(
+        cls,
+        graph: Any,
+        unary: Any = "unary",
+        pairwise: Any = "pairwise",
+        *,
+        weight: str | None = "weight",
+        offset: float = 0.0,
+    ) -> Self:
+        """The model of a NetworkX graph; site i is ``list(graph)[i]``, so that labels go back to nodes by
+        ``dict(zip(graph, x))``.
+
+        Parameters
+        ----------
+        graph : networkx.Graph, DiGraph, MultiGraph or MultiDiGraph
+            Nodes of any name. An edge of a directed graph goes as written, one of an undirected graph from the node
+            that comes first in ``graph.nodes``. Parallel edges are merged.
+        unary : str, dict, function or array
+            The costs of each node's labels: the name of a node attribute that holds them, a dict from nodes to them, a
+            function of a node, or `unaries` as in `GraphMRF`, in the order of ``graph.nodes``.
+        pairwise : str, Potts, table, ...
+            The name of an edge attribute that holds a table [first label, second label], or a cost for all edges as in
+            `GraphMRF`.
+        weight : str or None
+            The name of an edge attribute, a factor of the edge's cost; 1 where an edge has none. None: no factors.
+
+        Examples
+        --------
+        >>> import networkx as nx, treefield as tf
+        >>> graph = nx.Graph()
+        >>> graph.add_weighted_edges_from([("a", "b", 2), ("b", "c", 1)])
+        >>> mrf = tf.GraphMRF.from_networkx(graph, {"a": [0, 3], "b": [1, 0], "c": [5, 0]}, tf.Potts(1))
+        >>> {node: int(label) for node, label in zip(graph, tf.t_icm(mrf, rng=0).x)}
+        {'a': 0, 'b': 0, 'c': 1}
+        """
+        unaries, edges, costs, weights = _read_networkx(graph, unary, pairwise, weight)
+        model: Any = cls
+        return model(unaries, edges, costs, weights=weights, offset=offset)
+
+    @classmethod
+    def from_scipy_sparse(cls, matrix: Any, unaries: Any, pairwise: Any, *, offset: float = 0.0) -> Self:
+        """The model of an adjacency matrix (n, n) of edge weights, a sparse array or matrix of SciPy.
+
+        A symmetric matrix gives each edge once, from the lower site to the higher; a triangle, upper or lower, gives
+        edges from row to column. Any other matrix is refused: ``triu(matrix + matrix.T, 1)`` adds both directions.
+        Stored zeros are no edges, the diagonal holds edges from sites to themselves. `unaries`, `pairwise` and `offset`
+        are those of `GraphMRF`.
+
+        Examples
+        --------
+        >>> import scipy.sparse, treefield as tf
+        >>> weights = scipy.sparse.coo_array(([2, 2, 1, 1], ([0, 1, 1, 2], [1, 0, 2, 1])), shape=(3, 3))
+        >>> mrf = tf.GraphMRF.from_scipy_sparse(weights, [[0, 3], [1, 0], [5, 0]], tf.Potts(1))
+        >>> mrf.edges.tolist(), mrf.weights.tolist()
+        ([[0, 1], [1, 2]], [2.0, 1.0])
+        """
+        edges, weights = _read_sparse(matrix, unaries)
+        model: Any = cls
+        return model(unaries, edges, pairwise, weights=weights, offset=offset)
+
+
+def _read_networkx(
+    graph: Any, unary: Any, pairwise: Any, weight: Any
+) -> tuple[Any, np.ndarray, Any, np.ndarray | None]:
     """Unaries, edges, pairwise and weights for a `GraphMRF`, from a NetworkX graph; site i is ``list(graph)[i]``."""
     if isinstance(graph, type) or not all(hasattr(graph, name) for name in ("nodes", "edges", "is_multigraph")):
         raise TypeError(f"graph must be a networkx graph, got {type(graph).__name__}")
@@ -94,7 +161,7 @@ def _check_table(table: np.ndarray, name: str, u: Any, v: Any) -> None:
         )
 
 
-def read_sparse(matrix: Any, unaries: Any) -> tuple[np.ndarray, np.ndarray]:
+def _read_sparse(matrix: Any, unaries: Any) -> tuple[np.ndarray, np.ndarray]:
     """The edges and weights of an adjacency matrix, symmetric or one triangle, row by row."""
     if isinstance(matrix, type) or not hasattr(matrix, "tocoo"):
         raise TypeError(f"matrix must be a scipy.sparse array, such as coo_array(matrix), got {type(matrix).__name__}")

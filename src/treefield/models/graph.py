@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from treefield.models.edges import CODES, as_edges
+from treefield.models.from_graphs import FromGraphs
 from treefield.models.pairwise import Pairwise, finite_range, refuse_nan
 from treefield.validation import labelling, labels_of, real_array, real_scalar, smallest_dtype
 
 _LARGEST = 1e307  # what all costs may add up to, so that nothing overflows
 
 
-class GraphMRF:
+class GraphMRF(FromGraphs):
     """A Markov random field on any graph: a cost for each label of each site, and a cost for each pair of labels of
     two sites that an edge joins.
 
@@ -79,69 +80,6 @@ class GraphMRF:
         self._joined = joined
         self._unary = unary
         self._measure()
-
-    @classmethod
-    def from_networkx(
-        cls,
-        graph: Any,
-        unary: Any = "unary",
-        pairwise: Any = "pairwise",
-        *,
-        weight: str | None = "weight",
-        offset: float = 0.0,
-    ) -> GraphMRF:
-        """The model of a NetworkX graph; site i is ``list(graph)[i]``, so that labels go back to nodes by
-        ``dict(zip(graph, x))``.
-
-        Parameters
-        ----------
-        graph : networkx.Graph, DiGraph, MultiGraph or MultiDiGraph
-            Nodes of any name. An edge of a directed graph goes as written, one of an undirected graph from the node
-            that comes first in ``graph.nodes``. Parallel edges are merged.
-        unary : str, dict, function or array
-            The costs of each node's labels: the name of a node attribute that holds them, a dict from nodes to them, a
-            function of a node, or `unaries` as in `GraphMRF`, in the order of ``graph.nodes``.
-        pairwise : str, Potts, table, ...
-            The name of an edge attribute that holds a table [first label, second label], or a cost for all edges as in
-            `GraphMRF`.
-        weight : str or None
-            The name of an edge attribute, a factor of the edge's cost; 1 where an edge has none. None: no factors.
-
-        Examples
-        --------
-        >>> import networkx as nx, treefield as tf
-        >>> graph = nx.Graph()
-        >>> graph.add_weighted_edges_from([("a", "b", 2), ("b", "c", 1)])
-        >>> mrf = tf.GraphMRF.from_networkx(graph, {"a": [0, 3], "b": [1, 0], "c": [5, 0]}, tf.Potts(1))
-        >>> {node: int(label) for node, label in zip(graph, tf.t_icm(mrf, rng=0).x)}
-        {'a': 0, 'b': 0, 'c': 1}
-        """
-        from treefield.models.from_graphs import read_networkx
-
-        unaries, edges, costs, weights = read_networkx(graph, unary, pairwise, weight)
-        return cls(unaries, edges, costs, weights=weights, offset=offset)
-
-    @classmethod
-    def from_scipy_sparse(cls, matrix: Any, unaries: Any, pairwise: Any, *, offset: float = 0.0) -> GraphMRF:
-        """The model of an adjacency matrix (n, n) of edge weights, a sparse array or matrix of SciPy.
-
-        A symmetric matrix gives each edge once, from the lower site to the higher; a triangle, upper or lower, gives
-        edges from row to column. Any other matrix is refused: ``triu(matrix + matrix.T, 1)`` adds both directions.
-        Stored zeros are no edges, the diagonal holds edges from sites to themselves. `unaries`, `pairwise` and `offset`
-        are those of `GraphMRF`.
-
-        Examples
-        --------
-        >>> import scipy.sparse, treefield as tf
-        >>> weights = scipy.sparse.coo_array(([2, 2, 1, 1], ([0, 1, 1, 2], [1, 0, 2, 1])), shape=(3, 3))
-        >>> mrf = tf.GraphMRF.from_scipy_sparse(weights, [[0, 3], [1, 0], [5, 0]], tf.Potts(1))
-        >>> mrf.edges.tolist(), mrf.weights.tolist()
-        ([[0, 1], [1, 2]], [2.0, 1.0])
-        """
-        from treefield.models.from_graphs import read_sparse
-
-        edges, weights = read_sparse(matrix, unaries)
-        return cls(unaries, edges, pairwise, weights=weights, offset=offset)
 
     def __repr__(self) -> str:
         least, most = int(self.label_counts.min()), self.labels
