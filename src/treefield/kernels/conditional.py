@@ -9,18 +9,21 @@ from typing import NamedTuple
 import numpy as np
 
 from treefield.kernels.graph import LINEAR, POTTS, label_count, least, lowest_label, row_length
-from treefield.kernels.jit import called, inlined, kernel
+from treefield.kernels.jit import inlined, kernel
 from treefield.kernels.random import uniform
+
+ALL = np.uint32(0xFFFFFFFF)  # users of the costs
 
 
 class Conditional(NamedTuple):
     """`costs`, those of site i from ``starts[i]`` on, with infinity after them up to the next multiple of eight; the
-    labelling `x` that they are given; and what rounds to multiples of the unit when it is added and taken away again.
-    """
+    labelling `x` that they are given; a bit in `dirty`, for each of up to 32 users, where the costs or the label have
+    changed since it was cleared; and what rounds to multiples of the unit when it is added and taken away again."""
 
     costs: np.ndarray
     starts: np.ndarray
     x: np.ndarray
+    dirty: np.ndarray
     rounder: float
 
 
@@ -31,41 +34,39 @@ def rounded(state, value):
 
 
 @inlined
-def _replace(graph, state, link, old, new, at, count):
-    """The neighbour over a link, whose other end has its costs from `at` on, goes from one label to another."""
+def add_edge(graph, state, link, label, sign, h, at, count):
+    """Add `sign` times what a neighbour of that label costs to the labels in `h` from `at` on, as multiples of the unit
+    (Eq. 8). Potts costs less a constant."""
     edge = link >> 1
-    weight, h = graph.weights[edge], state.costs
+    weight = graph.weights[edge]
     if graph.kind == POTTS:
-        weight = rounded(state, weight)
-        if old < count:
-            h[at + old] += weight
-        if new < count:
-            h[at + new] -= weight
-        return
-    if graph.kind == LINEAR:
+        if label < count:
+            h[at + label] -= sign * rounded(state, weight)
+    elif graph.kind == LINEAR:
         cutoff = graph.positions[len(graph.positions) - 1]
         for s in range(count):
-            before = rounded(state, weight * min(abs(graph.positions[s] - graph.positions[old]), cutoff))
-            after = rounded(state, weight * min(abs(graph.positions[s] - graph.positions[new]), cutoff))
-            h[at + s] += after - before
-        return
-    row = row_length(graph, edge)
-    start = graph.table_starts[edge]
-    step, other = (1, row) if link & 1 else (row, 1)
-    for s in range(count):
-        before = rounded(state, weight * graph.tables[start + s * step + old * other])
-        after = rounded(state, weight * graph.tables[start + s * step + new * other])
-        h[at + s] += after - before
+            apart = min(abs(graph.positions[s] - graph.positions[label]), cutoff)
+            h[at + s] += sign * rounded(state, weight * apart)
+    else:
+        row, start = row_length(graph, edge), graph.table_starts[edge]
+        step, first = (1, start + label * row) if link & 1 else (row, start + label)
+        for s in range(count):
+            h[at + s] += sign * rounded(state, weight * graph.tables[first + s * step])
 
 
-@called
-def change_label(graph, state, i, label):
-    """Give a site another label, and its neighbours what follows from it. O(neighbours x labels)."""
+@inlined
+def change_label(graph, state, i, label, mask):
+    """Give a site another label, and its neighbours what follows from it; all of them are `dirty` by the mask.
+    O(neighbours x labels)."""
     old = state.x[i]
     state.x[i] = label
+    state.dirty[i] |= mask
     for k in range(graph.starts[i], graph.starts[i + 1]):
-        j = graph.beside[k]
-        _replace(graph, state, graph.links[k] ^ 1, old, label, state.starts[j], label_count(graph, j))
+        j, link = graph.beside[k], graph.links[k] ^ 1
+        at, count = state.starts[j], label_count(graph, j)
+        add_edge(graph, state, link, old, -1.0, state.costs, at, count)
+        add_edge(graph, state, link, label, 1.0, state.costs, at, count)
+        state.dirty[j] |= mask
 
 
 @kernel
@@ -75,23 +76,12 @@ def begin_costs(graph, state):
         state.costs[i] = np.inf
     for i in range(len(state.x)):
         state.x[i] = 0
+        state.dirty[i] = ALL
         at, count = state.starts[i], label_count(graph, i)
         for s in range(count):
             state.costs[at + s] = rounded(state, np.float64(graph.unary[graph.label_starts[i] + s]))
         for k in range(graph.starts[i], graph.starts[i + 1]):
-            link = graph.links[k]
-            edge = link >> 1
-            weight = graph.weights[edge]
-            if graph.kind == POTTS:
-                state.costs[at] -= rounded(state, weight)
-            elif graph.kind == LINEAR:
-                cutoff = graph.positions[len(graph.positions) - 1]
-                for s in range(count):
-                    state.costs[at + s] += rounded(state, weight * min(graph.positions[s], cutoff))
-            else:
-                step = 1 if link & 1 else row_length(graph, edge)
-                for s in range(count):
-                    state.costs[at + s] += rounded(state, weight * graph.tables[graph.table_starts[edge] + s * step])
+            add_edge(graph, state, graph.links[k], 0, 1.0, state.costs, at, count)
 
 
 @kernel
@@ -99,7 +89,7 @@ def follow(graph, state, x):
     """Bring the costs to another labelling."""
     for i in range(len(x)):
         if x[i] != state.x[i]:
-            change_label(graph, state, i, x[i])
+            change_label(graph, state, i, x[i], ALL)
 
 
 @kernel
@@ -112,11 +102,11 @@ def icm_sweep(graph, state, order):
         change = state.costs[at + best] - state.costs[at + state.x[i]]
         if best != state.x[i]:
             total += change
-            change_label(graph, state, i, best)
+            change_label(graph, state, i, best, ALL)
     return total
 
 
-@called
+@inlined
 def _drawn_label(state, at, count, heat, limit, u):
     """A label drawn with probabilities proportional to 2**(-cost * heat), by a number between 0 and 1."""
     low = least(state.costs, at, count)
@@ -153,5 +143,5 @@ def sample_sweeps(graph, state, order, heats, limits, seed):
             new = _drawn_label(state, at, count, heats[sweep], limits[sweep], uniform(seed, draw))
             if new != old:
                 total += state.costs[at + new] - state.costs[at + old]
-                change_label(graph, state, i, new)
+                change_label(graph, state, i, new, ALL)
     return total

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treefield.kernels.components import add_change, join, number_roots
-from treefield.kernels.jit import called, inlined, kernel
+from treefield.kernels.jit import inlined, kernel
 from treefield.kernels.lanes import LANES, cast, full, lane, load, minimum, store
 
 POTTS, LINEAR = 0, 1  # other kinds are tables
@@ -82,7 +82,7 @@ def link_cost(graph, link, own, other):
     return cost(graph, link >> 1, other, own) if link & 1 else cost(graph, link >> 1, own, other)
 
 
-@called
+@inlined
 def absorb(graph, link, label, sign, h, at, count):
     """Add `sign` times what a neighbour of that label costs each of the `count` labels to `h` from `at` on, up to a
     constant that is the same for any label of the neighbour (Eq. 8)."""
@@ -182,7 +182,7 @@ def _send_table(graph, link, weight, h, at, count, out, others):
             out[s] = least_lane(best)
 
 
-@called
+@inlined
 def send(graph, link, h, at, count, out, others):
     """out[s] = min over t of h[at + t] + cost(t, s), for each of the neighbour's `others` labels s (Eq. 5).
 
@@ -198,7 +198,7 @@ def send(graph, link, h, at, count, out, others):
         _send_table(graph, link, weight, h, at, count, out, others)
 
 
-@called
+@inlined
 def best_given(graph, link, h, at, count, label):
     """The lowest label s that minimises h[at + s] + cost(s, label)."""
     weight = graph.weights[link >> 1]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treefield.kernels.graph import absorb, label_count, least, lowest_label, send
-from treefield.kernels.jit import called, inlined, kernel
+from treefield.kernels.jit import inlined, kernel
 from treefield.kernels.lanes import LANES, full, load, store
 
 
@@ -26,7 +26,7 @@ class Messages(NamedTuple):
     out: np.ndarray
 
 
-@called
+@inlined
 def _collect(graph, messages, i):
     """A site's unary costs and all messages to it, in `belief`; infinity beyond its labels."""
     belief, count = messages.belief, label_count(graph, i)
@@ -41,7 +41,7 @@ def _collect(graph, messages, i):
             store(belief, s, load(belief, s) + load(messages.values, start + s))
 
 
-@called
+@inlined
 def _send_over(graph, messages, i, k, share):
     """The message over a link from a site whose belief is there: its `share` less what came over the link. Returns the
     least of it, which is taken off; it is left in `out`."""
@@ -110,7 +110,7 @@ def decode(graph, messages, x):
         x[i] = lowest_label(messages.belief, 0, label_count(graph, i))
 
 
-@called
+@inlined
 def _decode_given(graph, messages, i, x):
     """The best label of a site given the labels of those before it and messages from those after it."""
     h, count = messages.h, label_count(graph, i)

@@ -6,21 +6,38 @@ from typing import NamedTuple
 import numpy as np
 
 from treefield.kernels.components import join
-from treefield.kernels.conditional import change_label, rounded
-from treefield.kernels.graph import absorb, best_given, label_count, link_cost, lowest_label, send
-from treefield.kernels.jit import called, kernel
+from treefield.kernels.conditional import add_edge, change_label, rounded
+from treefield.kernels.graph import best_given, label_count, link_cost, lowest_label, send
+from treefield.kernels.jit import inlined, kernel
 from treefield.kernels.lanes import LANES, load, store
 from treefield.kernels.random import below, bits64, uniform
 
 
 class Forest(NamedTuple):
-    """The sites of a forest, parents before children; for each the place of its parent (-1 for roots) and its link to
-    it. The trees lie one after the other, from ``trees[t]`` to ``trees[t + 1]``."""
+    """The sites of a forest, parents before children; for each the place of its parent (-1 for roots), its link to it,
+    and where its own children begin and end. The trees lie one after the other, from ``trees[t]`` to ``trees[t + 1]``.
+    """
 
     sites: np.ndarray
     parents: np.ndarray
     links: np.ndarray
+    kids: np.ndarray
+    ends: np.ndarray
     trees: np.ndarray
+
+
+class ForestSpace(NamedTuple):
+    """What the search on a forest needs, and finds there when it solves the forest again: where each place has its
+    costs in `h`, and these; where it has its message to its parent, and these. The old and the new label of each place,
+    and `out`, as in `send`, are work space."""
+
+    places: np.ndarray
+    h: np.ndarray
+    starts: np.ndarray
+    messages: np.ndarray
+    old: np.ndarray
+    new: np.ndarray
+    out: np.ndarray
 
 
 @kernel
@@ -56,9 +73,11 @@ def grow_forest(starts, beside, order, roots, seen):
 
 
 @kernel
-def plan_forest(graph, wanted, sites, parents, links, trees, place):
+def plan_forest(graph, wanted, forest, place):
     """Order the sites whose number in `wanted` is not negative, tree by tree, parents first; returns the number of
-    trees, or -1 if there is a cycle. `place`, one for each site of the graph, is work space."""
+    trees, or -1 if there is a cycle. Fills the arrays of `forest`; `place`, one for each site of the graph, is work
+    space."""
+    sites, parents, links, trees = forest.sites, forest.parents, forest.links, forest.trees
     for i in range(len(place)):
         place[i] = -1
     tail, count = 0, 0
@@ -73,6 +92,7 @@ def plan_forest(graph, wanted, sites, parents, links, trees, place):
         tail += 1
         while head < tail:
             i = sites[head]
+            forest.kids[head] = tail
             for k in range(graph.starts[i], graph.starts[i + 1]):
                 j = graph.beside[k]
                 if wanted[j] < 0 or (parents[head] >= 0 and j == sites[parents[head]]):
@@ -82,78 +102,118 @@ def plan_forest(graph, wanted, sites, parents, links, trees, place):
                 sites[tail], parents[tail], links[tail] = j, head, graph.links[k] ^ 1
                 place[j] = tail
                 tail += 1
+            forest.ends[head] = tail
             head += 1
     trees[count] = tail
     return count
 
 
-@called
-def _solve(graph, state, forest, first, last, places, h, old, new, out, temperature, seed):
-    """Solve the trees from `first` to `last` exactly, one after the other, given the labels around them; returns the
-    change of energy.
+@inlined
+def _gather(graph, state, forest, p, space):
+    """What a site's labels cost: given the sites around the tree, and with the messages from its children."""
+    i, at, h, old = forest.sites[p], space.places[p], space.h, space.old
+    start, count = state.starts[i], label_count(graph, i)
+    for s in range(0, count, LANES):
+        store(h, at + s, load(state.costs, start + s))
+    # the tree's own edges are not given, but part of what is sought
+    if forest.parents[p] >= 0:
+        add_edge(graph, state, forest.links[p], old[forest.parents[p]], -1.0, h, at, count)
+    for q in range(forest.kids[p], forest.ends[p]):
+        add_edge(graph, state, forest.links[q] ^ 1, old[q], -1.0, h, at, count)
+        for s in range(0, count, LANES):
+            store(h, at + s, load(h, at + s) + load(space.messages, space.starts[q] + s))
 
-    A tree takes its new labels only if that does not raise the energy. At a `temperature` above 0 each cost is lowered
-    by Gumbel noise of that scale, and what is best then is taken, whatever it costs.
 
-    Work space: `h`, where the costs of the site at place p lie from ``places[p]`` on; `old` and `new`, one for each
-    place; `out`, as in `send`.
-    """
-    total = 0.0
-    for tree in range(first, last):
-        begin, end = forest.trees[tree], forest.trees[tree + 1]
-        for p in range(begin, end):
-            i = forest.sites[p]
-            old[p] = state.x[i]
-            start = state.starts[i]
-            for s in range(0, state.starts[i + 1] - start, LANES):
-                store(h, places[p] + s, load(state.costs, start + s))
-            if temperature > 0:
-                for s in range(label_count(graph, i)):
-                    u = uniform(seed, start + s) + 2.0**-54
-                    h[places[p] + s] += temperature * math.log(-math.log(u))
-        for p in range(end - 1, begin, -1):
-            parent, link, at = forest.parents[p], forest.links[p], places[p]
-            count, others = label_count(graph, forest.sites[p]), label_count(graph, forest.sites[parent])
-            # the tree's own edges are not given, but part of what is sought
-            absorb(graph, link, old[parent], -1.0, h, at, count)
-            absorb(graph, link ^ 1, old[p], -1.0, h, places[parent], others)
-            send(graph, link, h, at, count, out, others)
-            at = places[parent]
-            for s in range(0, others, LANES):
-                store(h, at + s, load(h, at + s) + load(out, s))
-        change = 0.0
-        moved = False
-        for p in range(begin, end):
-            i = forest.sites[p]
-            if p == begin:
-                new[p] = lowest_label(h, places[p], label_count(graph, i))
-            else:
-                parent, link = forest.parents[p], forest.links[p]
-                new[p] = best_given(graph, link, h, places[p], label_count(graph, i), new[parent])
-                if new[p] != old[p] and new[parent] != old[parent]:
-                    change += rounded(state, link_cost(graph, link, new[p], new[parent]))
-                    change += rounded(state, link_cost(graph, link, old[p], old[parent]))
-                    change -= rounded(state, link_cost(graph, link, new[p], old[parent]))
-                    change -= rounded(state, link_cost(graph, link, old[p], new[parent]))
-            if new[p] != old[p]:
-                moved = True
-                change += state.costs[state.starts[i] + new[p]] - state.costs[state.starts[i] + old[p]]
-        if moved and (change <= 0 or temperature > 0):
-            total += change
-            for p in range(begin, end):
-                if new[p] != old[p]:
-                    change_label(graph, state, forest.sites[p], new[p])
-    return total
+@inlined
+def _add_noise(h, at, count, temperature, seed, number):
+    for s in range(count):
+        u = uniform(seed, number + s) + 2.0**-54
+        h[at + s] += temperature * math.log(-math.log(u))
+
+
+@inlined
+def _upward(graph, state, forest, begin, end, bit, space, temperature, seed):
+    """Messages from the leaves to the root, where something has changed: where a message is as it was, what lies above
+    is, too."""
+    h, messages, out = space.h, space.messages, space.out
+    for p in range(end - 1, begin - 1, -1):
+        i = forest.sites[p]
+        if state.dirty[i] & bit == 0:
+            continue
+        count = label_count(graph, i)
+        _gather(graph, state, forest, p, space)
+        if temperature > 0:
+            _add_noise(h, space.places[p], count, temperature, seed, state.starts[i])
+        if forest.parents[p] < 0:
+            continue
+        parent = forest.sites[forest.parents[p]]
+        others = label_count(graph, parent)
+        send(graph, forest.links[p], h, space.places[p], count, out, others)
+        changed = False
+        for s in range(others):
+            if out[s] != messages[space.starts[p] + s]:
+                messages[space.starts[p] + s] = out[s]
+                changed = True
+        if changed:
+            state.dirty[parent] |= bit
+
+
+@inlined
+def _downward(graph, state, forest, begin, end, bit, space):
+    """Labels from the root to the leaves, where something has changed; returns the change of energy and whether there
+    is one."""
+    h, old, new = space.h, space.old, space.new
+    change, moved = 0.0, False
+    for p in range(begin, end):
+        i, parent = forest.sites[p], forest.parents[p]
+        new[p] = old[p]
+        if state.dirty[i] & bit == 0 and (parent < 0 or new[parent] == old[parent]):
+            continue
+        state.dirty[i] &= ~bit
+        count = label_count(graph, i)
+        if parent < 0:
+            new[p] = lowest_label(h, space.places[p], count)
+        else:
+            link = forest.links[p]
+            new[p] = best_given(graph, link, h, space.places[p], count, new[parent])
+            if new[p] != old[p] and new[parent] != old[parent]:
+                change += rounded(state, link_cost(graph, link, new[p], new[parent]))
+                change += rounded(state, link_cost(graph, link, old[p], old[parent]))
+                change -= rounded(state, link_cost(graph, link, new[p], old[parent]))
+                change -= rounded(state, link_cost(graph, link, old[p], new[parent]))
+        if new[p] != old[p]:
+            moved = True
+            change += state.costs[state.starts[i] + new[p]] - state.costs[state.starts[i] + old[p]]
+    return change, moved
 
 
 @kernel
-def solve_trees(graph, state, forest, firsts, places, h, old, new, out, temperatures, seed):
-    """Solve a forest once for each of the temperatures, one of several that is drawn: forest f has the trees from
-    ``firsts[f]`` to ``firsts[f + 1]``; returns the change of energy."""
+def solve_trees(graph, state, forest, firsts, bit, space, temperatures, seed):
+    """Solve a forest exactly given the labels around it, once for each of the temperatures; returns the change of
+    energy.
+
+    Of several forests one is drawn each time: forest f has the trees from ``firsts[f]`` to ``firsts[f + 1]``. A tree
+    takes its new labels only if that does not raise the energy. At a temperature above 0 each cost is lowered by Gumbel
+    noise of that scale, and what is best then is taken, whatever it costs.
+
+    A site is looked at if the forest's `bit` of its `dirty` is set, or what is below or above it has changed.
+    """
+    old, new = space.old, space.new
     total = 0.0
     for turn in range(len(temperatures)):
         f = below(len(firsts) - 1, seed, 2 * turn)
-        stream = bits64(seed, 2 * turn + 1)
-        work = places, h, old, new, out
-        total += _solve(graph, state, forest, firsts[f], firsts[f + 1], *work, temperatures[turn], stream)
+        stream, temperature = bits64(seed, 2 * turn + 1), temperatures[turn]
+        for tree in range(firsts[f], firsts[f + 1]):
+            begin, end = forest.trees[tree], forest.trees[tree + 1]
+            for p in range(begin, end):
+                old[p] = state.x[forest.sites[p]]
+                if temperature > 0:
+                    state.dirty[forest.sites[p]] |= bit
+            _upward(graph, state, forest, begin, end, bit, space, temperature, stream)
+            change, moved = _downward(graph, state, forest, begin, end, bit, space)
+            if moved and (change <= 0 or temperature > 0):
+                total += change
+                for p in range(begin, end):
+                    if new[p] != old[p]:
+                        change_label(graph, state, forest.sites[p], new[p], ~bit)
     return total

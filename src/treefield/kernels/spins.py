@@ -9,19 +9,33 @@ from typing import NamedTuple
 
 import numpy as np
 
+from treefield.kernels.conditional import ALL
 from treefield.kernels.graph import cost
-from treefield.kernels.jit import called, inlined, kernel
+from treefield.kernels.jit import inlined, kernel
 from treefield.kernels.random import below, bits64, uniform
 
 
 class Spins(NamedTuple):
-    """`rises`, what label 1 costs more than label 0 given the labels `x` of the neighbours; the `couplings` w of every
-    edge, and those `beside` every site, in the order of its neighbours."""
+    """`rises`, what label 1 costs more than label 0 given the labels `x` of the neighbours; a bit in `dirty`, for each
+    of up to 32 users, where rise or label have changed since it was cleared; the `couplings` w of every edge, and those
+    `beside` every site, in the order of its neighbours."""
 
     rises: np.ndarray
     x: np.ndarray
+    dirty: np.ndarray
     couplings: np.ndarray
     beside: np.ndarray
+
+
+class SpinSpace(NamedTuple):
+    """As `ForestSpace`: the couplings to the parents, the rises, and the messages to the parents; and, work space, the
+    old and the new label of each place."""
+
+    couplings: np.ndarray
+    d: np.ndarray
+    messages: np.ndarray
+    old: np.ndarray
+    new: np.ndarray
 
 
 @kernel
@@ -29,6 +43,7 @@ def begin_spins(graph, spins, rounder):
     """The couplings, as multiples of the unit that `rounder` rounds to, and the rises given label 0 everywhere."""
     for i in range(len(spins.x)):
         spins.x[i] = 0
+        spins.dirty[i] = ALL
         rise = np.float64(graph.unary[2 * i + 1]) - np.float64(graph.unary[2 * i])
         spins.rises[i] = (rise + rounder) - rounder
     for edge in range(len(spins.couplings)):
@@ -46,11 +61,15 @@ def begin_spins(graph, spins, rounder):
 
 
 @inlined
-def _flip(graph, spins, i):
+def _flip(graph, spins, i, mask):
+    """Give a site its other label, and its neighbours what follows from it; all of them are `dirty` by the mask."""
     sign = 2.0 if spins.x[i] == 1 else -2.0
     spins.x[i] = 1 - spins.x[i]
+    spins.dirty[i] |= mask
     for k in range(graph.starts[i], graph.starts[i + 1]):
-        spins.rises[graph.beside[k]] += sign * spins.beside[k]
+        j = graph.beside[k]
+        spins.rises[j] += sign * spins.beside[k]
+        spins.dirty[j] |= mask
 
 
 @kernel
@@ -58,7 +77,7 @@ def follow_spins(graph, spins, x):
     """Bring the rises to another labelling."""
     for i in range(len(x)):
         if x[i] != spins.x[i]:
-            _flip(graph, spins, i)
+            _flip(graph, spins, i, ALL)
 
 
 @kernel
@@ -69,7 +88,7 @@ def update_spins(graph, spins, order):
         rise = spins.rises[i]
         if (rise < 0) != (spins.x[i] == 1):
             total -= abs(rise)
-            _flip(graph, spins, i)
+            _flip(graph, spins, i, ALL)
     return total
 
 
@@ -92,7 +111,7 @@ def sample_spins(graph, spins, order, heats, limits, seed):
                 label = 1 if uniform(seed, draw) * (1.0 + 2.0 ** (rise * heat)) < 1.0 else 0
             if label != spins.x[i]:
                 total += rise if label == 1 else -rise
-                _flip(graph, spins, i)
+                _flip(graph, spins, i, ALL)
     return total
 
 
@@ -102,62 +121,78 @@ def _given(coupling, label):
     return -coupling if label == 1 else coupling
 
 
-@called
-def _solve(graph, spins, forest, first, last, couplings, d, old, new, temperature, seed):
-    """Solve the trees from `first` to `last` exactly, one after the other, given the labels around them; returns the
-    change of energy.
+@inlined
+def _upward(spins, forest, begin, end, bit, space, temperature, seed):
+    """Messages from the leaves to the root, where something has changed: where a message is as it was, what lies above
+    is, too."""
+    couplings, d, messages, old = space.couplings, space.d, space.messages, space.old
+    for p in range(end - 1, begin - 1, -1):
+        i, parent = forest.sites[p], forest.parents[p]
+        if spins.dirty[i] & bit == 0:
+            continue
+        rise = spins.rises[i]
+        if temperature > 0:
+            u = uniform(seed, i) + 2.0**-54
+            rise += temperature * math.log(u / (1.0 - u + 2.0**-54))
+        for q in range(forest.kids[p], forest.ends[p]):
+            rise += messages[q] - _given(couplings[q], old[q])
+        if parent < 0:
+            d[p] = rise
+            continue
+        coupling = couplings[p]
+        rise -= _given(coupling, old[parent])
+        d[p] = rise
+        most = abs(coupling)
+        message = most if rise > most else (-most if rise < -most else rise)
+        message = -message if coupling < 0 else message
+        if message != messages[p]:
+            messages[p] = message
+            spins.dirty[forest.sites[parent]] |= bit
 
-    A tree takes its new labels only if that does not raise the energy. At a `temperature` above 0 logistic noise of
-    that scale is added to each rise, and what is best then is taken, whatever it costs. `couplings` are those to the
-    parents; `d`, `old` and `new`, one for each place, are work space.
-    """
-    total = 0.0
-    for tree in range(first, last):
-        begin, end = forest.trees[tree], forest.trees[tree + 1]
-        for p in range(begin, end):
-            d[p] = spins.rises[forest.sites[p]]
-            old[p] = spins.x[forest.sites[p]]
-            if temperature > 0:
-                u = uniform(seed, forest.sites[p]) + 2.0**-54
-                d[p] += temperature * math.log(u / (1.0 - u + 2.0**-54))
-        for p in range(end - 1, begin, -1):
-            parent, coupling = forest.parents[p], couplings[p]
-            own = d[p] - _given(coupling, old[parent])
-            d[p] = own
-            most = abs(coupling)
-            message = most if own > most else (-most if own < -most else own)
-            message = -message if coupling < 0 else message
-            d[parent] += message - _given(coupling, old[p])
-        change = 0.0
-        moved = False
-        for p in range(begin, end):
-            if p == begin:
-                new[p] = d[p] < 0
-            else:
-                parent, coupling = forest.parents[p], couplings[p]
-                new[p] = d[p] + _given(coupling, new[parent]) < 0
-                if new[p] != old[p] and new[parent] != old[parent]:
-                    change += 2 * coupling if old[p] != old[parent] else -2 * coupling
-            if new[p] != old[p]:
-                moved = True
-                rise = spins.rises[forest.sites[p]]
-                change += rise if new[p] == 1 else -rise
-        if moved and (change <= 0 or temperature > 0):
-            total += change
-            for p in range(begin, end):
-                if new[p] != old[p]:
-                    _flip(graph, spins, forest.sites[p])
-    return total
+
+@inlined
+def _downward(spins, forest, begin, end, bit, space):
+    """Labels from the root to the leaves, where something has changed; returns the change of energy and whether there
+    is one."""
+    couplings, d, old, new = space.couplings, space.d, space.old, space.new
+    change, moved = 0.0, False
+    for p in range(begin, end):
+        i, parent = forest.sites[p], forest.parents[p]
+        new[p] = old[p]
+        if spins.dirty[i] & bit == 0 and (parent < 0 or new[parent] == old[parent]):
+            continue
+        spins.dirty[i] &= ~bit
+        if parent < 0:
+            new[p] = d[p] < 0
+        else:
+            new[p] = d[p] + _given(couplings[p], new[parent]) < 0
+            if new[p] != old[p] and new[parent] != old[parent]:
+                change += 2 * couplings[p] if old[p] != old[parent] else -2 * couplings[p]
+        if new[p] != old[p]:
+            moved = True
+            change += spins.rises[i] if new[p] == 1 else -spins.rises[i]
+    return change, moved
 
 
 @kernel
-def solve_spins(graph, spins, forest, firsts, couplings, d, old, new, temperatures, seed):
-    """Solve a forest once for each of the temperatures, one of several that is drawn: forest f has the trees from
-    ``firsts[f]`` to ``firsts[f + 1]``; returns the change of energy."""
+def solve_spins(graph, spins, forest, firsts, bit, space, temperatures, seed):
+    """As `solve_trees`, with logistic noise on each rise."""
+    old, new = space.old, space.new
     total = 0.0
     for turn in range(len(temperatures)):
         f = below(len(firsts) - 1, seed, 2 * turn)
-        stream = bits64(seed, 2 * turn + 1)
-        work = couplings, d, old, new
-        total += _solve(graph, spins, forest, firsts[f], firsts[f + 1], *work, temperatures[turn], stream)
+        stream, temperature = bits64(seed, 2 * turn + 1), temperatures[turn]
+        for tree in range(firsts[f], firsts[f + 1]):
+            begin, end = forest.trees[tree], forest.trees[tree + 1]
+            for p in range(begin, end):
+                old[p] = spins.x[forest.sites[p]]
+                if temperature > 0:
+                    spins.dirty[forest.sites[p]] |= bit
+            _upward(spins, forest, begin, end, bit, space, temperature, stream)
+            change, moved = _downward(spins, forest, begin, end, bit, space)
+            if moved and (change <= 0 or temperature > 0):
+                total += change
+                for p in range(begin, end):
+                    if new[p] != old[p]:
+                        _flip(graph, spins, forest.sites[p], ~bit)
     return total

@@ -6,7 +6,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from treefield.trees.schedules import LANES
 from treefield.validation import in_place, real_scalar
 
+KEPT = 31  # forests of a tree set that are solved only where something has changed
 _NEGLIGIBLE = 64.0  # a probability of two to minus that
 
 
@@ -24,22 +25,32 @@ def site_costs(mrf: Any) -> SiteCosts:
 
 class Forests:
     """Forests planned for search, as the kernel knows them: all their trees one after the other, and which of them are
-    the first of a forest."""
+    the first of a forest.
 
-    def __init__(self, forests: list[Any]) -> None:
+    With a `number`, below `KEPT`, that no other forest of a tree set has, whoever solves them keeps here what need not
+    be computed again while it is the same.
+    """
+
+    def __init__(self, forests: list[Any], number: int = -1) -> None:
         from treefield.kernels.induced import Forest
 
         sizes = np.cumsum([0, *(len(forest.sites) for forest in forests)])
         counts = np.cumsum([0, *(len(forest.trees) - 1 for forest in forests)])
-        parents = [np.where(f.parents < 0, -1, f.parents + size) for f, size in zip(forests, sizes, strict=False)]
-        trees = [forest.trees[:-1] + size for forest, size in zip(forests, sizes, strict=False)]
-        self.forest = Forest(
-            np.concatenate([forest.sites for forest in forests]),
-            np.concatenate(parents).astype(np.int64),
-            np.concatenate([forest.links for forest in forests]),
-            np.concatenate([*trees, sizes[-1:]]).astype(np.int64),
-        )
+
+        def joined(name: str, end: int | None = None) -> np.ndarray:
+            arrays = [getattr(forest, name)[:end] for forest in forests]
+            if name in ("sites", "links"):
+                return np.concatenate(arrays)
+            moved = [np.where(array < 0, -1, array + size) for array, size in zip(arrays, sizes, strict=False)]
+            return np.concatenate(moved).astype(np.int64)
+
+        trees = np.append(joined("trees", -1), sizes[-1])
+        arrays = {name: joined(name) for name in ("sites", "parents", "links", "kids", "ends")}
+        self.forest = Forest(**arrays, trees=trees)
         self.firsts = counts.astype(np.int64)
+        self.kept = 0 <= number < KEPT
+        self.bit = np.uint32(1 << (number if self.kept else KEPT))
+        self.space: Any = None
 
     @property
     def sites(self) -> np.ndarray:
@@ -55,6 +66,8 @@ class SiteCosts(abc.ABC):
         self._mrf, self._graph = mrf, mrf.kernel_graph()
         self._rounder = 1.5 * 2.0**52 * mrf.unit
         self._x = np.zeros(mrf.size, np.int32)
+        self._dirty = np.empty(mrf.size, np.uint32)
+        self._rooms: dict[str, np.ndarray] = {}
 
     @contextlib.contextmanager
     def of(self, x: np.ndarray) -> Iterator[SiteCosts]:
@@ -77,8 +90,27 @@ class SiteCosts(abc.ABC):
     @abc.abstractmethod
     def _draw(self, order: np.ndarray, heats: np.ndarray, limits: np.ndarray, seed: np.uint64) -> float: ...
 
+    @abc.abstractmethod
+    def _new_space(self, forests: Forests, room: Callable[..., np.ndarray]) -> Any: ...
+
+    def _space(self, forests: Forests) -> Any:
+        """The kernel's work space: the forests' own, or one that is used for this and for that."""
+        if forests.space is not None:
+            return forests.space
+        if forests.kept:
+            forests.space = self._new_space(forests, lambda name, size, dtype=np.float64: np.zeros(size, dtype))
+            return forests.space
+        return self._new_space(forests, self._room)
+
+    def _room(self, name: str, size: int, dtype: Any = np.float64) -> np.ndarray:
+        if name not in self._rooms or len(self._rooms[name]) < size:
+            self._rooms[name] = np.zeros(size, dtype)
+        return self._rooms[name]
+
     def solve(self, forest: Forests) -> float:
         """Solve every tree of a forest exactly; returns the energy change, never positive."""
+        if not forest.kept:
+            self._dirty[forest.sites] |= forest.bit
         return self._solve(forest, np.zeros(1), np.uint64(0))
 
     def draw_trees(self, forests: Forests, temperatures: np.ndarray, seed: int) -> float:
@@ -105,9 +137,7 @@ class _LabelCosts(SiteCosts):
 
         super().__init__(mrf)
         starts = padded(mrf.label_counts)
-        self._state = conditional.Conditional(np.empty(starts[-1]), starts, self._x, self._rounder)
-        self._h, self._old, self._new = np.empty(0), np.empty(0, np.int32), np.empty(0, np.int32)
-        self._out = np.zeros(mrf.labels + LANES)
+        self._state = conditional.Conditional(np.empty(starts[-1]), starts, self._x, self._dirty, self._rounder)
         none = np.zeros(0, np.int32)
         with loading():
             conditional.follow(self._graph, self._state, none)
@@ -134,13 +164,23 @@ class _LabelCosts(SiteCosts):
     def _solve(self, forests: Any, temperatures: np.ndarray, seed: np.uint64) -> float:
         from treefield.kernels.induced import solve_trees
 
-        places = padded(self._mrf.label_counts[forests.sites])
-        if len(self._h) < places[-1]:
-            self._h = np.empty(places[-1])
-        if len(self._old) < len(forests.sites):
-            self._old, self._new = np.empty((2, len(forests.sites)), np.int32)
-        work = forests.forest, forests.firsts, places, self._h, self._old, self._new, self._out
+        work = forests.forest, forests.firsts, forests.bit, self._space(forests)
         return solve_trees(self._graph, self._state, *work, temperatures, seed)
+
+    def _new_space(self, forests: Any, room: Callable[..., np.ndarray]) -> Any:
+        from treefield.kernels.induced import ForestSpace
+
+        counts, forest = self._mrf.label_counts, forests.forest
+        places, starts = padded(counts[forest.sites]), padded(counts[forest.sites[np.maximum(forest.parents, 0)]])
+        return ForestSpace(
+            places=places,
+            h=room("h", places[-1]),
+            starts=starts,
+            messages=room("messages", starts[-1]),
+            old=room("old", len(forest.sites), np.int32),
+            new=room("new", len(forest.sites), np.int32),
+            out=room("out", self._mrf.labels + LANES),
+        )
 
 
 class _SpinCosts(SiteCosts):
@@ -152,8 +192,7 @@ class _SpinCosts(SiteCosts):
 
         super().__init__(mrf)
         couplings, beside = np.empty(len(mrf.edges)), np.empty(len(self._graph.beside))
-        self._spins = spins.Spins(np.empty(mrf.size), self._x, couplings, beside)
-        self._d, self._old, self._new = np.empty(0), np.empty(0, np.int32), np.empty(0, np.int32)
+        self._spins = spins.Spins(np.empty(mrf.size), self._x, self._dirty, couplings, beside)
         none = np.zeros(0, np.int32)
         with loading():
             spins.follow_spins(self._graph, self._spins, none)
@@ -180,12 +219,16 @@ class _SpinCosts(SiteCosts):
     def _solve(self, forests: Any, temperatures: np.ndarray, seed: np.uint64) -> float:
         from treefield.kernels.spins import solve_spins
 
-        size = len(forests.sites)
-        if len(self._d) < size:
-            self._d, (self._old, self._new) = np.empty(size), np.empty((2, size), np.int32)
-        couplings = self._spins.couplings[forests.forest.links >> 1] if len(self._spins.couplings) else self._d
-        work = forests.forest, forests.firsts, couplings, self._d, self._old, self._new
+        work = forests.forest, forests.firsts, forests.bit, self._space(forests)
         return solve_spins(self._graph, self._spins, *work, temperatures, seed)
+
+    def _new_space(self, forests: Any, room: Callable[..., np.ndarray]) -> Any:
+        from treefield.kernels.spins import SpinSpace
+
+        size, known = len(forests.sites), self._spins.couplings
+        couplings = known[forests.forest.links >> 1] if len(known) else np.empty(size)
+        labels = (room(name, size, np.int32) for name in ("old", "new"))
+        return SpinSpace(couplings, room("d", size), room("messages", size), *labels)
 
 
 class SiteSampler:
@@ -216,7 +259,7 @@ def _no_forest() -> Forests:
     from treefield.kernels.induced import Forest
 
     none = np.zeros(0, np.int32)
-    return Forests([Forest(none, none, none, np.zeros(1, np.int32))])
+    return Forests([Forest(none, none, none, none, none, np.zeros(1, np.int32))])
 
 
 def padded(counts: np.ndarray) -> np.ndarray:

@@ -78,7 +78,7 @@ class InducedForests:
         self._forests: list[Forests] = []
         self._rest = np.zeros(0, np.int32)
         if trees is not None:
-            self._forests = [Forests([self._planned(sites, number)]) for number, sites in enumerate(trees)]
+            self._forests = [Forests([self._planned(sites, number)], number) for number, sites in enumerate(trees)]
         else:
             self._draw(None)
 
@@ -110,7 +110,7 @@ class InducedForests:
             order = ascending[:: 1 - 2 * (len(self._forests) % 2)] if rng is None else block_order(len(left), rng)
             forest = drawn_forest(self._mrf, np.concatenate([order[left[order]], order[~left[order]]]))
             left[forest.sites] = False
-            self._forests.append(Forests([forest]))
+            self._forests.append(Forests([forest], len(self._forests) if rng is None else -1))
         self._rest = np.flatnonzero(left).astype(np.int32)
 
     def _planned(self, sites: np.ndarray, number: int) -> Any:
@@ -163,7 +163,7 @@ def planned_forest(mrf: Any, wanted: np.ndarray) -> Any:
     from treefield.kernels.induced import Forest, plan_forest
 
     size = int(np.count_nonzero(wanted >= 0))
-    sites, parents, links, trees = (np.empty(size + 1, np.int32) for _ in range(4))
-    place = np.empty(mrf.size, np.int32)
-    count = plan_forest(mrf.kernel_graph(), wanted, sites, parents, links, trees, place)
-    return None if count < 0 else Forest(sites[:size], parents[:size], links[:size], trees[: count + 1])
+    arrays = {name: np.empty(size + (name == "trees"), np.int32) for name in Forest._fields}
+    forest = Forest(**arrays)
+    count = plan_forest(mrf.kernel_graph(), wanted, forest, np.empty(mrf.size, np.int32))
+    return None if count < 0 else forest._replace(trees=forest.trees[: count + 1])
