@@ -18,12 +18,14 @@ ALL = np.uint32(0xFFFFFFFF)  # users of the costs
 class Conditional(NamedTuple):
     """`costs`, those of site i from ``starts[i]`` on, with infinity after them up to the next multiple of eight; the
     labelling `x` that they are given; a bit in `dirty`, for each of up to 32 users, where the costs or the label have
-    changed since it was cleared; and what rounds to multiples of the unit when it is added and taken away again."""
+    changed since it was cleared; `aims`, -1 and work space; and what rounds to multiples of the unit when it is added
+    and taken away again."""
 
     costs: np.ndarray
     starts: np.ndarray
     x: np.ndarray
     dirty: np.ndarray
+    aims: np.ndarray
     rounder: float
 
 

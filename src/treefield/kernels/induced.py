@@ -6,23 +6,25 @@ from typing import NamedTuple
 import numpy as np
 
 from treefield.kernels.components import join
-from treefield.kernels.conditional import add_edge, change_label, rounded
-from treefield.kernels.graph import best_given, label_count, link_cost, lowest_label, send
+from treefield.kernels.conditional import ALL, add_edge, change_label, rounded
+from treefield.kernels.graph import best_given, label_count, least, link_cost, lowest_label, send
 from treefield.kernels.jit import inlined, kernel
-from treefield.kernels.lanes import LANES, load, store
+from treefield.kernels.lanes import LANES, bits, full, load, store
 from treefield.kernels.random import below, bits64, uniform
+
+_MANY = 32  # changes, if more than one in so many sites has one
 
 
 class Forest(NamedTuple):
     """The sites of a forest, parents before children; for each the place of its parent (-1 for roots), its link to it,
-    and where its own children begin and end. The trees lie one after the other, from ``trees[t]`` to ``trees[t + 1]``.
-    """
+    its first child, and the next child of the same parent (-1 where there is none). The trees lie one after the other,
+    from ``trees[t]`` to ``trees[t + 1]``."""
 
     sites: np.ndarray
     parents: np.ndarray
     links: np.ndarray
     kids: np.ndarray
-    ends: np.ndarray
+    siblings: np.ndarray
     trees: np.ndarray
 
 
@@ -72,39 +74,97 @@ def grow_forest(starts, beside, order, roots, seen):
     return count
 
 
+@inlined
+def _append(forest, tail, i, parent, link):
+    """Put a site, with the place of its parent and its link to it (-1 for a root), at the end of a forest."""
+    forest.sites[tail], forest.parents[tail], forest.links[tail] = i, parent, link
+    forest.kids[tail], forest.siblings[tail] = -1, -1
+    if parent >= 0:
+        forest.siblings[tail] = forest.kids[parent]
+        forest.kids[parent] = tail
+
+
 @kernel
-def plan_forest(graph, wanted, forest, place):
-    """Order the sites whose number in `wanted` is not negative, tree by tree, parents first; returns the number of
-    trees, or -1 if there is a cycle. Fills the arrays of `forest`; `place`, one for each site of the graph, is work
-    space."""
-    sites, parents, links, trees = forest.sites, forest.parents, forest.links, forest.trees
+def split_into_trees(graph, order, limit, turned, forest, stack, place, tree, touched):
+    """Cut the sites into induced trees of up to `limit` sites, one around each site of `order` that is in none before:
+    along a branch as far as it goes, and then from where it came. `turned`, neighbours are tried in the reverse order:
+    where there are rows and columns, it is columns instead of rows. Returns the number of trees.
+
+    Fills the arrays of `forest`; work space: `stack`, one for each end of an edge and one more, and for each site its
+    `place`, the `tree` that came next to it last, and how many of that tree's sites are beside it.
+    """
+    for i in range(len(place)):
+        place[i] = tree[i] = -1
+    tail, count = 0, 0
+    for root in order:
+        if place[root] >= 0:
+            continue
+        begin = tail
+        forest.trees[count] = begin
+        stack[0], top, tree[root], touched[root] = root, 1, count, 0
+        while top > 0 and tail - begin < limit:
+            top -= 1
+            i = stack[top]
+            if place[i] >= 0 or touched[i] > 1:  # a second edge to the tree would close a cycle
+                continue
+            parent, link = -1, -1
+            first, last = graph.starts[i], graph.starts[i + 1] - 1
+            for step in range(last - first + 1):
+                k = last - step if turned else first + step
+                j = graph.beside[k]
+                if place[j] >= begin:
+                    parent, link = place[j], graph.links[k]
+                elif place[j] < 0:
+                    if tree[j] != count:
+                        tree[j], touched[j] = count, 0
+                    touched[j] += 1
+                    if touched[j] == 1:
+                        stack[top] = j
+                        top += 1
+            _append(forest, tail, i, parent, link)
+            place[i] = tail
+            tail += 1
+        count += 1
+    forest.trees[count] = tail
+    return count
+
+
+@kernel
+def plan_forest(graph, wanted, forest, stack, place):
+    """Order the sites whose number in `wanted` is not negative, tree by tree, each along its branches: parents come
+    before children, and neighbours close to each other. Returns the number of trees, or -1 if there is a cycle. Fills
+    the arrays of `forest`; `stack`, two for each of its sites, and `place`, one for each of the graph, are work space.
+    """
     for i in range(len(place)):
         place[i] = -1
     tail, count = 0, 0
     for root in range(len(wanted)):
         if wanted[root] < 0 or place[root] >= 0:
             continue
-        trees[count] = tail
+        forest.trees[count] = tail
         count += 1
-        head = tail
-        sites[tail], parents[tail], links[tail] = root, -1, -1
-        place[root] = tail
-        tail += 1
-        while head < tail:
-            i = sites[head]
-            forest.kids[head] = tail
+        stack[0], stack[1], top = root, -1, 2
+        while top > 0:
+            top -= 2
+            i, entry = stack[top], stack[top + 1]  # the latter is the parent's: its way to this site
+            if place[i] >= 0:
+                return -1
+            parent, link = -1, -1
+            if entry >= 0:
+                link = graph.links[entry] ^ 1
+                parent = place[graph.edges[2 * (link >> 1) + 1 - (link & 1)]]
+            _append(forest, tail, i, parent, link)
+            place[i] = tail
+            tail += 1
             for k in range(graph.starts[i], graph.starts[i + 1]):
                 j = graph.beside[k]
-                if wanted[j] < 0 or (parents[head] >= 0 and j == sites[parents[head]]):
+                if wanted[j] < 0 or graph.links[k] == link:
                     continue
-                if place[j] >= 0:
+                if place[j] >= 0 or top + 1 >= len(stack):
                     return -1
-                sites[tail], parents[tail], links[tail] = j, head, graph.links[k] ^ 1
-                place[j] = tail
-                tail += 1
-            forest.ends[head] = tail
-            head += 1
-    trees[count] = tail
+                stack[top], stack[top + 1] = j, k
+                top += 2
+    forest.trees[count] = tail
     return count
 
 
@@ -118,10 +178,12 @@ def _gather(graph, state, forest, p, space):
     # the tree's own edges are not given, but part of what is sought
     if forest.parents[p] >= 0:
         add_edge(graph, state, forest.links[p], old[forest.parents[p]], -1.0, h, at, count)
-    for q in range(forest.kids[p], forest.ends[p]):
+    q = forest.kids[p]
+    while q >= 0:
         add_edge(graph, state, forest.links[q] ^ 1, old[q], -1.0, h, at, count)
         for s in range(0, count, LANES):
             store(h, at + s, load(h, at + s) + load(space.messages, space.starts[q] + s))
+        q = forest.siblings[q]
 
 
 @inlined
@@ -129,6 +191,22 @@ def _add_noise(h, at, count, temperature, seed, number):
     for s in range(count):
         u = uniform(seed, number + s) + 2.0**-54
         h[at + s] += temperature * math.log(-math.log(u))
+
+
+@inlined
+def _replaced(messages, at, out, low, count):
+    """Put a message, less the constant `low`, in its place; whether it differs from the one that was there."""
+    differing = 0
+    whole = count // LANES * LANES
+    for s in range(0, whole, LANES):
+        new = load(out, s) - full(low)
+        differing |= bits(new != load(messages, at + s))
+        store(messages, at + s, new)
+    for s in range(whole, count):
+        new_one = out[s] - low
+        differing |= new_one != messages[at + s]
+        messages[at + s] = new_one
+    return differing != 0
 
 
 @inlined
@@ -149,21 +227,16 @@ def _upward(graph, state, forest, begin, end, bit, space, temperature, seed):
         parent = forest.sites[forest.parents[p]]
         others = label_count(graph, parent)
         send(graph, forest.links[p], h, space.places[p], count, out, others)
-        changed = False
-        for s in range(others):
-            if out[s] != messages[space.starts[p] + s]:
-                messages[space.starts[p] + s] = out[s]
-                changed = True
-        if changed:
+        if _replaced(messages, space.starts[p], out, least(h, space.places[p], count), others):
             state.dirty[parent] |= bit
 
 
 @inlined
 def _downward(graph, state, forest, begin, end, bit, space):
-    """Labels from the root to the leaves, where something has changed; returns the change of energy and whether there
-    is one."""
+    """Labels from the root to the leaves, where something has changed; returns the change of energy and how many there
+    are."""
     h, old, new = space.h, space.old, space.new
-    change, moved = 0.0, False
+    change, moved = 0.0, 0
     for p in range(begin, end):
         i, parent = forest.sites[p], forest.parents[p]
         new[p] = old[p]
@@ -182,7 +255,7 @@ def _downward(graph, state, forest, begin, end, bit, space):
                 change -= rounded(state, link_cost(graph, link, new[p], old[parent]))
                 change -= rounded(state, link_cost(graph, link, old[p], new[parent]))
         if new[p] != old[p]:
-            moved = True
+            moved += 1
             change += state.costs[state.starts[i] + new[p]] - state.costs[state.starts[i] + old[p]]
     return change, moved
 
@@ -211,9 +284,20 @@ def solve_trees(graph, state, forest, firsts, bit, space, temperatures, seed):
                     state.dirty[forest.sites[p]] |= bit
             _upward(graph, state, forest, begin, end, bit, space, temperature, stream)
             change, moved = _downward(graph, state, forest, begin, end, bit, space)
-            if moved and (change <= 0 or temperature > 0):
-                total += change
-                for p in range(begin, end):
-                    if new[p] != old[p]:
-                        change_label(graph, state, forest.sites[p], new[p], ~bit)
+            if moved == 0 or (change > 0 and temperature == 0):
+                continue
+            total += change
+            for p in range(begin, end):
+                if new[p] != old[p]:
+                    if moved > len(state.x) // _MANY:
+                        state.aims[forest.sites[p]] = new[p]
+                    else:
+                        change_label(graph, state, forest.sites[p], new[p], ALL)
+            if moved > len(state.x) // _MANY:  # in the order of memory
+                for i in range(len(state.x)):
+                    if state.aims[i] >= 0:
+                        change_label(graph, state, i, state.aims[i], ALL)
+                        state.aims[i] = -1
+            for p in range(begin, end):  # its own changes do not concern a tree
+                state.dirty[forest.sites[p]] &= ~bit
     return total

@@ -135,7 +135,7 @@ class _CompileClock(event.Listener):
 
 def _is_ours(event):
     function = getattr(event.data.get("dispatcher"), "py_func", None)
-    return getattr(function, "__module__", "").startswith("treefield.")
+    return (getattr(function, "__module__", None) or "").startswith("treefield.")
 
 
 _clock = _CompileClock()

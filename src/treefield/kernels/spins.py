@@ -14,15 +14,18 @@ from treefield.kernels.graph import cost
 from treefield.kernels.jit import inlined, kernel
 from treefield.kernels.random import below, bits64, uniform
 
+_MANY = 32  # changes, if more than one in so many sites has one
+
 
 class Spins(NamedTuple):
     """`rises`, what label 1 costs more than label 0 given the labels `x` of the neighbours; a bit in `dirty`, for each
-    of up to 32 users, where rise or label have changed since it was cleared; the `couplings` w of every edge, and those
-    `beside` every site, in the order of its neighbours."""
+    of up to 32 users, where rise or label have changed since it was cleared; `aims`, -1 and work space; the `couplings`
+    w of every edge, and those `beside` every site, in the order of its neighbours."""
 
     rises: np.ndarray
     x: np.ndarray
     dirty: np.ndarray
+    aims: np.ndarray
     couplings: np.ndarray
     beside: np.ndarray
 
@@ -134,8 +137,10 @@ def _upward(spins, forest, begin, end, bit, space, temperature, seed):
         if temperature > 0:
             u = uniform(seed, i) + 2.0**-54
             rise += temperature * math.log(u / (1.0 - u + 2.0**-54))
-        for q in range(forest.kids[p], forest.ends[p]):
+        q = forest.kids[p]
+        while q >= 0:
             rise += messages[q] - _given(couplings[q], old[q])
+            q = forest.siblings[q]
         if parent < 0:
             d[p] = rise
             continue
@@ -152,10 +157,10 @@ def _upward(spins, forest, begin, end, bit, space, temperature, seed):
 
 @inlined
 def _downward(spins, forest, begin, end, bit, space):
-    """Labels from the root to the leaves, where something has changed; returns the change of energy and whether there
-    is one."""
+    """Labels from the root to the leaves, where something has changed; returns the change of energy and how many there
+    are."""
     couplings, d, old, new = space.couplings, space.d, space.old, space.new
-    change, moved = 0.0, False
+    change, moved = 0.0, 0
     for p in range(begin, end):
         i, parent = forest.sites[p], forest.parents[p]
         new[p] = old[p]
@@ -169,7 +174,7 @@ def _downward(spins, forest, begin, end, bit, space):
             if new[p] != old[p] and new[parent] != old[parent]:
                 change += 2 * couplings[p] if old[p] != old[parent] else -2 * couplings[p]
         if new[p] != old[p]:
-            moved = True
+            moved += 1
             change += spins.rises[i] if new[p] == 1 else -spins.rises[i]
     return change, moved
 
@@ -190,9 +195,20 @@ def solve_spins(graph, spins, forest, firsts, bit, space, temperatures, seed):
                     spins.dirty[forest.sites[p]] |= bit
             _upward(spins, forest, begin, end, bit, space, temperature, stream)
             change, moved = _downward(spins, forest, begin, end, bit, space)
-            if moved and (change <= 0 or temperature > 0):
-                total += change
-                for p in range(begin, end):
-                    if new[p] != old[p]:
-                        _flip(graph, spins, forest.sites[p], ~bit)
+            if moved == 0 or (change > 0 and temperature == 0):
+                continue
+            total += change
+            for p in range(begin, end):
+                if new[p] != old[p]:
+                    if moved > len(spins.x) // _MANY:
+                        spins.aims[forest.sites[p]] = new[p]
+                    else:
+                        _flip(graph, spins, forest.sites[p], ALL)
+            if moved > len(spins.x) // _MANY:  # in the order of memory
+                for i in range(len(spins.x)):
+                    if spins.aims[i] >= 0:
+                        _flip(graph, spins, i, ALL)
+                        spins.aims[i] = -1
+            for p in range(begin, end):  # its own changes do not concern a tree
+                spins.dirty[forest.sites[p]] &= ~bit
     return total

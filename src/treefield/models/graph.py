@@ -61,7 +61,7 @@ class GraphMRF(FromGraphs):
     """
 
     auxiliary: int = 0
-    paper_trees, search_trees = "random-forests", "random-forests"  # those of T-ILS, and the best for any search
+    paper_trees, search_trees = "trees", "trees"  # those of T-ILS, and the best for any search
 
     def __init__(self, unaries: Any, edges: Any, pairwise: Any, *, weights: Any = None, offset: float = 0.0) -> None:
         unary, self.label_counts = _checked_unaries(unaries)

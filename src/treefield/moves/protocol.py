@@ -14,6 +14,7 @@ import numpy as np
 from treefield.validation import count, labelling, real_scalar
 
 _ACCEPTANCE = 4.0  # labels' worth of a sweep, for every site
+_TRIALS = 64  # changes by which temperatures are judged, and labellings where each gives few
 _RANGE = 30.0  # the hottest temperature over the coldest, by default: best on Ising, stereo and grey values alike
 
 
@@ -55,13 +56,17 @@ def restore(move: Any, state: Any) -> None:
 
 def usual_temperatures(mrf: Any, rng: np.random.Generator) -> tuple[float, float]:
     """Temperatures that suit the model: hot is what a random change of one site's label costs or wins, on average."""
-    x = mrf.random_labels(rng)
-    y = x.copy()
-    apart = mrf.independent_sites(rng)  # sites that do not touch are components of their own
-    y.reshape(-1)[apart] = mrf.random_labels(rng, apart)
-    _, finite, forbidden = mrf.components(x, y)
-    changes = np.abs(finite[(forbidden == 0) & (finite != 0)])
-    hot = float(changes.mean()) if len(changes) else 1.0
+    changes: list[float] = []
+    for _ in range(_TRIALS):
+        x = mrf.random_labels(rng)
+        y = x.copy()
+        apart = mrf.independent_sites(rng)  # sites that do not touch are components of their own
+        y.reshape(-1)[apart] = mrf.random_labels(rng, apart)
+        _, finite, forbidden = mrf.components(x, y)
+        changes.extend(np.abs(finite[(forbidden == 0) & (finite != 0)]).tolist())
+        if len(changes) >= _TRIALS:
+            break
+    hot = float(np.mean(changes)) if changes else 1.0
     return hot, hot / _RANGE
 
 

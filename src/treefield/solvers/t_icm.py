@@ -43,8 +43,9 @@ def t_icm(
         "alternating": every second line at once, then the others, the paper's second.
         "combs": a spine and every second line, more than half of the sites at once.
         Of a graph:
-        "forests": induced forests as large as can be, so many that every site is in one; the default.
-        "random-forests": the same, others in every sweep.
+        "trees": all sites cut into induced trees, which may touch, in two ways; the default.
+        "forests": induced forests as large as can be, so many that every site is in one.
+        "random-trees", "random-forests": the same, drawn afresh for every sweep.
         Of either:
         "sites": single sites, which is ICM.
         A list of flat site indices: your own trees; each array and the edges between its sites must have no cycle.

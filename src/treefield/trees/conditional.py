@@ -39,14 +39,13 @@ class Forests:
 
         def joined(name: str, end: int | None = None) -> np.ndarray:
             arrays = [getattr(forest, name)[:end] for forest in forests]
-            if name in ("sites", "links"):
-                return np.concatenate(arrays)
+            if name in ("sites", "links") or len(forests) == 1:
+                return np.concatenate(arrays) if len(arrays) > 1 else arrays[0]
             moved = [np.where(array < 0, -1, array + size) for array, size in zip(arrays, sizes, strict=False)]
-            return np.concatenate(moved).astype(np.int64)
+            return np.concatenate(moved).astype(np.int32)
 
-        trees = np.append(joined("trees", -1), sizes[-1])
-        arrays = {name: joined(name) for name in ("sites", "parents", "links", "kids", "ends")}
-        self.forest = Forest(**arrays, trees=trees)
+        arrays = {name: joined(name) for name in ("sites", "parents", "links", "kids", "siblings")}
+        self.forest = Forest(**arrays, trees=np.append(joined("trees", -1), np.int32(sizes[-1])))
         self.firsts = counts.astype(np.int64)
         self.kept = 0 <= number < KEPT
         self.bit = np.uint32(1 << (number if self.kept else KEPT))
@@ -66,7 +65,7 @@ class SiteCosts(abc.ABC):
         self._mrf, self._graph = mrf, mrf.kernel_graph()
         self._rounder = 1.5 * 2.0**52 * mrf.unit
         self._x = np.zeros(mrf.size, np.int32)
-        self._dirty = np.empty(mrf.size, np.uint32)
+        self._dirty, self._aims = np.empty(mrf.size, np.uint32), np.full(mrf.size, -1, np.int32)
         self._rooms: dict[str, np.ndarray] = {}
 
     @contextlib.contextmanager
@@ -137,7 +136,8 @@ class _LabelCosts(SiteCosts):
 
         super().__init__(mrf)
         starts = padded(mrf.label_counts)
-        self._state = conditional.Conditional(np.empty(starts[-1]), starts, self._x, self._dirty, self._rounder)
+        own = self._x, self._dirty, self._aims
+        self._state = conditional.Conditional(np.empty(starts[-1]), starts, *own, self._rounder)
         none = np.zeros(0, np.int32)
         with loading():
             conditional.follow(self._graph, self._state, none)
@@ -192,7 +192,7 @@ class _SpinCosts(SiteCosts):
 
         super().__init__(mrf)
         couplings, beside = np.empty(len(mrf.edges)), np.empty(len(self._graph.beside))
-        self._spins = spins.Spins(np.empty(mrf.size), self._x, self._dirty, couplings, beside)
+        self._spins = spins.Spins(np.empty(mrf.size), self._x, self._dirty, self._aims, couplings, beside)
         none = np.zeros(0, np.int32)
         with loading():
             spins.follow_spins(self._graph, self._spins, none)

@@ -10,7 +10,8 @@ from treefield.trees.conditional import Forests, site_costs
 from treefield.trees.forests import CycleError, checked_sites
 from treefield.validation import choice, thread_count
 
-NAMES = ("forests", "random-forests", "sites")
+NAMES = ("trees", "random-trees", "forests", "random-forests", "sites")
+_TREE = 256  # sites of a tree, at most, where all sites are cut into trees
 _BLOCKS = 8  # up to 2**7 sites in a block of a random order
 _POOL_SITES = 2**23  # sites of all forests of a sampler, unless that makes fewer than the fewest,
 _FEWEST, _MOST = 4, 64  # or more than the most
@@ -35,13 +36,12 @@ def check_options(mrf: Any, trees: Any, order: str, bands: int | None, memory: s
 
 
 def tree_set(mrf: Any, trees: Any, *, order: str, bands: int | None, memory: str, threads: int | None) -> Any:
-    """The tree set of that name, or of the given site-index arrays, for a graph model; None is "forests"."""
+    """The tree set of that name, or of the given site-index arrays, for a graph model; None is "trees"."""
+    trees = "trees" if trees is None else trees
     check_options(mrf, trees, order, bands, memory, threads)
-    if isinstance(trees, str | None):
-        if trees == "sites":
-            return Sites(mrf, order)
-        return InducedForests(mrf, order, fresh=trees == "random-forests")
-    return InducedForests(mrf, order, checked_sites(trees, mrf.shape))
+    if isinstance(trees, str) and trees == "sites":
+        return Sites(mrf, order)
+    return InducedForests(mrf, order, trees if isinstance(trees, str) else checked_sites(trees, mrf.shape))
 
 
 class Sites:
@@ -62,25 +62,30 @@ class Sites:
 
 
 class InducedForests:
-    """Induced forests, solved one after the other, the trees of each at once.
+    """Induced trees and forests, solved one after the other.
 
-    Memory: the costs of all labels twice, in float64, and the forests.
+    "trees" are two cuts of all sites into trees that may touch, along other ways each; "forests" are forests of as many
+    sites as can be, until every site is in one. Both are kept, and solved only where something has changed. The others
+    are drawn afresh for every sweep. Memory: three float64 for each label of each site, and two more for each label and
+    forest that is kept.
     """
 
     alone = True
 
-    def __init__(
-        self, mrf: Any, order: str = "fixed", trees: list[np.ndarray] | None = None, *, fresh: bool = False
-    ) -> None:
+    def __init__(self, mrf: Any, order: str = "fixed", trees: Any = "trees") -> None:
         self.order, self._mrf = order, mrf
         self._costs = site_costs(mrf)
-        self._fresh = fresh
+        self._drawn = trees if isinstance(trees, str) else None
         self._forests: list[Forests] = []
-        self._rest = np.zeros(0, np.int32)
-        if trees is not None:
+        self._rest = np.zeros(0, np.int32)  # sites in none of them
+        if self._drawn is None:
             self._forests = [Forests([self._planned(sites, number)], number) for number, sites in enumerate(trees)]
-        else:
+        elif not self._is_fresh:
             self._draw(None)
+
+    @property
+    def _is_fresh(self) -> bool:
+        return self._drawn is not None and self._drawn.startswith("random")
 
     @property
     def shares(self) -> list[float]:
@@ -90,28 +95,37 @@ class InducedForests:
     def sweep(
         self, x: np.ndarray, rng: np.random.Generator | None = None, check: bool = True, reverse: bool = False
     ) -> float:
-        """Solve every tree once, in place on an int32 labelling, with `reverse` from the last to the first; returns the
-        energy change, never positive."""
-        if self._fresh and rng is not None:
-            self._draw(rng)
-        order = list(range(len(self._forests)))[:: -1 if reverse else 1]
+        """Solve every tree once, in place on an int32 labelling; returns the energy change, never positive."""
+        if self._is_fresh:
+            self._draw(np.random.default_rng(0) if rng is None else rng)
+        order = range(len(self._forests))
         if self.order == "random" and rng is not None:
-            order = rng.permutation(order).tolist()
+            order = rng.permutation(len(self._forests)).tolist()
         with self._costs.of(x) as costs:
             change = sum(costs.solve(self._forests[number]) for number in order)
             return change + (costs.update(self._rest) if len(self._rest) else 0.0)
 
     def _draw(self, rng: np.random.Generator | None) -> None:
+        size = self._mrf.size
+        if self._drawn in ("trees", "random-trees"):
+            ascending = np.arange(size, dtype=np.int32)
+            orders = (ascending, ascending[::-1]) if rng is None else (block_order(size, rng),) * 2
+            drawn = [drawn_trees(self._mrf, order.copy(), bool(turn)) for turn, order in enumerate(orders)]
+        else:
+            drawn = self._cover(rng)
+        self._forests = [Forests([forest], number if rng is None else -1) for number, forest in enumerate(drawn)]
+
+    def _cover(self, rng: np.random.Generator | None) -> list[Any]:
         """Forests as large as can be, until every site is in one of them."""
-        self._forests.clear()
+        drawn: list[Any] = []
         left = np.ones(self._mrf.size, np.bool_)
-        while left.any() and len(self._forests) < _MOST_FORESTS:
+        while left.any() and len(drawn) < _MOST_FORESTS:
             ascending = np.arange(self._mrf.size, dtype=np.int32)
-            order = ascending[:: 1 - 2 * (len(self._forests) % 2)] if rng is None else block_order(len(left), rng)
-            forest = drawn_forest(self._mrf, np.concatenate([order[left[order]], order[~left[order]]]))
-            left[forest.sites] = False
-            self._forests.append(Forests([forest], len(self._forests) if rng is None else -1))
+            order = ascending[:: 1 - 2 * (len(drawn) % 2)] if rng is None else block_order(len(left), rng)
+            drawn.append(drawn_forest(self._mrf, np.concatenate([order[left[order]], order[~left[order]]])))
+            left[drawn[-1].sites] = False
         self._rest = np.flatnonzero(left).astype(np.int32)
+        return drawn
 
     def _planned(self, sites: np.ndarray, number: int) -> Any:
         wanted = np.full(self._mrf.size, -1, np.int32)
@@ -160,10 +174,27 @@ def drawn_forest(mrf: Any, order: np.ndarray) -> Any:
 
 def planned_forest(mrf: Any, wanted: np.ndarray) -> Any:
     """The sites that are not negative in `wanted`, ordered for search; None if they have a cycle."""
-    from treefield.kernels.induced import Forest, plan_forest
+    from treefield.kernels.induced import plan_forest
 
     size = int(np.count_nonzero(wanted >= 0))
-    arrays = {name: np.empty(size + (name == "trees"), np.int32) for name in Forest._fields}
-    forest = Forest(**arrays)
-    count = plan_forest(mrf.kernel_graph(), wanted, forest, np.empty(mrf.size, np.int32))
+    forest = _empty_forest(size)
+    stack, place = np.empty(2 * size + 2, np.int64), np.empty(mrf.size, np.int32)
+    count = plan_forest(mrf.kernel_graph(), wanted, forest, stack, place)
     return None if count < 0 else forest._replace(trees=forest.trees[: count + 1])
+
+
+def drawn_trees(mrf: Any, order: np.ndarray, turned: bool) -> Any:
+    """All sites cut into induced trees, around the sites in that order; `turned`, they grow the other way."""
+    from treefield.kernels.induced import split_into_trees
+
+    graph, forest = mrf.kernel_graph(), _empty_forest(mrf.size)
+    stack = np.empty(len(graph.beside) + 1, np.int32)
+    place, tree, touched = np.empty((3, mrf.size), np.int32)
+    count = split_into_trees(graph, order, _TREE, turned, forest, stack, place, tree, touched)
+    return forest._replace(trees=forest.trees[: count + 1])
+
+
+def _empty_forest(size: int) -> Any:
+    from treefield.kernels.induced import Forest
+
+    return Forest(**{name: np.empty(size + (name == "trees"), np.int32) for name in Forest._fields})
