@@ -1,0 +1,384 @@
+"""CFN files, toulbar2's format of decimal costs: JSON, with more freedom."""
+
+from __future__ import annotations
+
+import decimal
+import math
+import pathlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from treefield.io.factors import Factors, refuse_auxiliary
+from treefield.io.files import checked_input, checked_path, reading, shown
+from treefield.io.text import file_words, parsed, read_packed, suffix_of, write_packed
+from treefield.models.graph import GraphMRF
+from treefield.validation import count as checked_count
+
+_WORD = re.compile(rb'"[^"\n]*"|[\[\]{}]|[^\s\[\]{},:"]+|"')
+_COMMENT = re.compile(rb"^#.*$", re.MULTILINE)
+_OPEN, _CLOSE = (b"[", b"{"), (b"]", b"}")
+_INTEGERS = 2**62  # toulbar2 counts in integers up to this
+
+
+def read_cfn(path: Any) -> GraphMRF:
+    """The model of a CFN file, as JSON or in toulbar2's freer spelling; also packed, as .cfn.gz or .cfn.xz.
+
+    ``mustbe`` gives the direction, an upper bound for ``<`` and a lower one for ``>``, and the number of decimals to
+    which costs are cut. Costs that reach the bound whatever the others are become forbidden. A file that maximises is
+    negated: energies are minimised. Functions are tables, full or with a ``defaultcost``, or the name of a later
+    function; those with a ``type`` are refused. Those of three and more sites become auxiliary sites, see `read_uai`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import treefield.io
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "model.cfn")
+    ...     _ = path.write_text('''{problem: {name: small, mustbe: "<10.0"}, variables: {a: [no, yes], b: 2},
+    ...         functions: {f: {scope: [a, b], defaultcost: 0.5, costs: [no, 0, 2.5, yes, 1, 10]}}}''')
+    ...     mrf = treefield.io.read_cfn(path)
+    >>> mrf.edge_costs(0)
+    array([[2.5, 0.5],
+           [0.5, inf]])
+    """
+    path = checked_input(path)
+    with reading(path, "a CFN model"):
+        return _Reader(path).factors().graph()
+
+
+class _Reader:
+    """The words of a CFN file, read from the first to the last."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self._path = path
+        data = _COMMENT.sub(lambda line: b" " * len(line[0]), read_packed(path))
+        self._data = data
+        self._words = _WORD.findall(data)
+        self._at = 0
+
+    def factors(self) -> Factors:
+        self._open("the problem")
+        self._tag(b"problem")
+        self._problem()
+        self._tag(b"variables")
+        names, counts = self._variables()
+        self._names = {name: site for site, (name, _) in enumerate(names) if name}
+        self._values = [values for _, values in names]
+        factors = Factors(self._path, np.array(counts, np.int64), len(self._words), "function")
+        self._tag(b"functions")
+        self._open("the functions")
+        functions: list[dict[str, Any]] = []
+        while not self._closed():
+            functions.append(self._function(factors, len(functions)))
+        if not self._closed():
+            raise self._wrong("the end of the file's outer brackets")
+        if self._at < len(self._words):
+            raise self._wrong("the end of the file")
+        self._share(functions)
+        self._add(factors, functions)
+        return factors
+
+    # words
+
+    def _where(self, index: int) -> str:
+        """The place of a word; only where it is needed are they counted again."""
+        if index >= len(self._words):
+            return "its end"
+        for number, match in enumerate(_WORD.finditer(self._data)):
+            if number == index:
+                break
+        word = self._words[index].decode("latin-1")
+        return f"line {self._data.count(10, 0, match.start()) + 1} ({word[:24]!r})"
+
+    def _wrong(self, expected: str, index: int | None = None) -> ValueError:
+        return ValueError(f"{expected} expected at {self._where(self._at if index is None else index)}")
+
+    def _peek(self) -> bytes:
+        return self._words[self._at] if self._at < len(self._words) else b""
+
+    def _next(self, expected: str) -> bytes:
+        if self._at >= len(self._words) or self._words[self._at] in (*_OPEN, *_CLOSE):
+            raise self._wrong(expected)
+        self._at += 1
+        return _plain(self._words[self._at - 1])
+
+    def _open(self, what: str) -> None:
+        if self._peek() not in _OPEN:
+            raise self._wrong(f"a bracket that opens {what} is")
+        self._at += 1
+
+    def _closed(self) -> bool:
+        if self._at >= len(self._words):
+            raise self._wrong("a closing bracket is")
+        self._at += self._words[self._at] in _CLOSE
+        return self._words[self._at - 1] in _CLOSE
+
+    def _tag(self, name: bytes) -> None:
+        if _plain(self._peek()) != name:
+            raise self._wrong(f"{name.decode()} is")
+        self._at += 1
+
+    def _list(self, what: str) -> tuple[list[bytes], int]:
+        """The words up to the closing bracket, and the number of the first."""
+        self._open(what)
+        first = self._at
+        ends = [place for end in _CLOSE if (place := _find(self._words, end, first)) >= 0]
+        if not ends:
+            raise self._wrong(f"the end of {what} is", len(self._words))
+        self._at = min(ends) + 1
+        words = self._words[first : min(ends)]
+        if any(bracket in words for bracket in _OPEN):
+            raise self._wrong(f"{what} without brackets inside is", first)
+        return words, first
+
+    def _numbers(self, words: list[bytes], first: int, what: str) -> np.ndarray:
+        """Words as costs; toulbar2 takes "inf", and numbers in quotes."""
+        values = parsed(b" ".join(words).replace(b'"', b""))
+        if values is None or len(values) != len(words) or np.isnan(values).any():
+            for index, word in enumerate(words):
+                value = parsed(_plain(word))
+                if value is None or len(value) != 1 or math.isnan(value[0]):
+                    raise ValueError(f"{what} holds {self._where(first + index)}, which is no number")
+        return values  # type: ignore[return-value]
+
+    # parts
+
+    def _problem(self) -> None:
+        words, first = self._list("the problem")
+        bounds = [word for word in map(_plain, words) if re.fullmatch(rb"[<>][-+]?(\d+\.?\d*|\.\d+)", word)]
+        if len(bounds) != 1:
+            raise self._wrong('mustbe with a bound such as "<10.0" is', first)
+        self._sign = 1 if bounds[0][:1] == b"<" else -1
+        self._decimals = len(bounds[0].partition(b".")[2])
+        self._bound = self._sign * float(bounds[0][1:])
+
+    def _variables(self) -> tuple[list[tuple[bytes, dict[bytes, int]]], list[int]]:
+        self._open("the variables")
+        names: list[tuple[bytes, dict[bytes, int]]] = []
+        counts: list[int] = []
+        seen = set()
+        while not self._closed():
+            name = b""
+            if self._peek() not in _OPEN and not _is_number(self._peek()):
+                name = self._next("the name of a variable is")
+                if name in seen:
+                    raise self._wrong("a name of its own for each variable is", self._at - 1)
+                seen.add(name)
+            if self._peek() in _OPEN:
+                words, first = self._list("the values of a variable")
+                values = {_plain(word): label for label, word in enumerate(words)}
+                if not words or len(values) < len(words):
+                    raise self._wrong("a list of values that all differ is", first)
+                names.append((name, values))
+                counts.append(len(words))
+            else:
+                word = self._next("the values of a variable, or their number, are")
+                if not re.fullmatch(rb"[-+]?\d{1,9}", word) or int(word) == 0:
+                    raise self._wrong("a list of values, or their number, is", self._at - 1)
+                names.append((name, {}))
+                counts.append(abs(int(word)))
+        return names, counts
+
+    def _function(self, factors: Factors, index: int) -> dict[str, Any]:
+        name = b"" if self._peek() in _OPEN else self._next("the name of a function is")
+        what = f"function {name.decode('latin-1') or index}"
+        self._open(what)
+        self._tag(b"scope")
+        words, first = self._list(f"the scope of {what}")
+        sites = [self._site(word, first + axis) for axis, word in enumerate(words)]
+        scope = factors.checked_scope(sites, name.decode("latin-1") or str(index))
+        function: dict[str, Any] = {"name": name, "what": what, "scope": scope, "shape": factors.shape(scope)}
+        if _plain(self._peek()) == b"type":
+            self._at += 1
+            kind = self._next("a type is").decode("latin-1")
+            raise ValueError(f"{what} is a {kind[:30]!r} at {self._where(self._at - 1)}; only tables of costs are read")
+        if _plain(self._peek()) == b"defaultcost":
+            self._at += 1
+            word = self._next("a default cost is")
+            function["default"] = float(self._numbers([word], self._at - 1, what)[0])
+        self._tag(b"costs")
+        if self._peek() in _OPEN:
+            words, first = self._list(f"the costs of {what}")
+            self._table(function, words, first)
+        else:
+            function["like"] = self._next("costs, or the name of a function, are")
+        if not self._closed():
+            raise self._wrong(f"the end of {what} is")
+        return function
+
+    def _site(self, word: bytes, index: int) -> int:
+        word = _plain(word)
+        if word in self._names:
+            return self._names[word]
+        if re.fullmatch(rb"\d{1,9}", word) and int(word) < len(self._values):
+            return int(word)
+        raise self._wrong("the name or the number of a variable is", index)
+
+    def _table(self, function: dict[str, Any], words: list[bytes], first: int) -> None:
+        scope, shape, what = function["scope"], function["shape"], function["what"]
+        if "default" not in function:
+            if len(words) != math.prod(shape):
+                raise ValueError(
+                    f"{what} has {len(words)} costs at {self._where(first)}, but its sites have {math.prod(shape)} "
+                    "assignments"
+                )
+            function["costs"] = self._numbers(words, first, what)
+            return
+        width = len(scope) + 1
+        if len(words) % width:
+            raise ValueError(f"{what} has {len(words)} words at {self._where(first)}, expected {width} per tuple")
+        function["costs"] = self._numbers(words[width - 1 :: width], first, what)
+        labels = np.empty((len(words) // width, len(scope)), np.int64)
+        for axis, site in enumerate(scope):
+            values = self._values[site]
+            for row, word in enumerate(words[axis::width]):
+                label = values.get(_plain(word))
+                if label is None and re.fullmatch(rb"\d{1,9}", _plain(word)):
+                    label = int(_plain(word))
+                if label is None or label >= shape[axis]:
+                    raise self._wrong(f"a value of its variable, in {what}, is", first + row * width + axis)
+                labels[row, axis] = label
+        function["labels"] = labels
+
+    def _share(self, functions: list[dict[str, Any]]) -> None:
+        """Give functions the costs of the later ones that they name."""
+        later: dict[bytes, dict[str, Any]] = {}
+        for function in reversed(functions):
+            if "like" in function:
+                other = later.get(function["like"])
+                if other is None or other["shape"] != function["shape"]:
+                    why = "none of that name comes later" if other is None else "their numbers of labels differ"
+                    raise ValueError(f"{function['what']} has the costs of {function['like'].decode('latin-1')}: {why}")
+                function |= {key: other[key] for key in ("default", "labels", "costs") if key in other}
+            if function["name"]:
+                later[function["name"]] = function
+
+    def _add(self, factors: Factors, functions: list[dict[str, Any]]) -> None:
+        """Costs cut to the decimals, turned where they are maximised, forbidden where they reach the bound."""
+        for function in functions:
+            function["costs"] = self._sign * _cut(function["costs"], self._decimals)
+            if "default" in function:
+                function["default"] = float(self._sign * _cut(np.array([function["default"]]), self._decimals)[0])
+            lowest = min(function["costs"].min(initial=math.inf), function.get("default", math.inf))
+            if lowest == -math.inf:
+                raise ValueError(f"{function['what']} holds an infinite cost of the wrong sign")
+            function["below"] = min(float(lowest), 0.0)
+        below = math.fsum(function["below"] for function in functions)
+        for function in functions:
+            forbidden = self._bound - (below - function["below"])
+            costs = np.where(function["costs"] >= forbidden, math.inf, function["costs"])
+            if "default" in function:
+                default = math.inf if function["default"] >= forbidden else function["default"]
+                if not function["scope"] and len(costs):
+                    default = float(costs[-1])
+                factors.add_sparse(function["scope"], default, function.get("labels", np.empty((0, 0))), costs)
+            else:
+                factors.add(function["scope"], costs)
+
+
+def _find(words: list[bytes], word: bytes, first: int) -> int:
+    try:
+        return words.index(word, first)
+    except ValueError:
+        return -1
+
+
+def _plain(word: bytes) -> bytes:
+    return word[1:-1] if word[:1] == b'"' and len(word) > 1 else word
+
+
+def _is_number(word: bytes) -> bool:
+    return re.fullmatch(rb"[-+]?\d+", _plain(word)) is not None
+
+
+def _cut(costs: np.ndarray, decimals: int) -> np.ndarray:
+    """Costs without the decimals beyond, which toulbar2 does not read."""
+    if decimals > 15:
+        return costs
+    scaled = costs * 10.0**decimals
+    near = np.rint(scaled)
+    exact = np.abs(scaled - near) <= 1e-9 * np.maximum(1.0, np.abs(scaled))
+    return np.where(exact | ~np.isfinite(scaled), costs, np.trunc(scaled) / 10.0**decimals)
+
+
+def write_cfn(path: Any, mrf: GraphMRF, *, decimals: int | None = None, force: bool = False) -> None:
+    """Write a model as a CFN file; packed if the path ends in .gz or .xz.
+
+    Parameters
+    ----------
+    path : path of the file
+    mrf : GraphMRF
+    decimals : int, optional
+        Round costs to so many decimals. By default as many as the costs need, which is refused where toulbar2, which
+        counts in 64-bit integers, could not hold them.
+    force : bool
+        Replace a file that is there.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import treefield as tf, treefield.io
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "model.cfn")
+    ...     treefield.io.write_cfn(path, tf.GraphMRF([[0, 1.5], [2, 0]], [(0, 1)], tf.Potts(0.25)))
+    ...     print(path.read_text())
+    {"problem": {"name": "model", "mustbe": "<5.00"},
+    "variables": {"x0": 2, "x1": 2},
+    "functions": {
+    "u0": {"scope": ["x0"], "costs": [0, 1.5]},
+    "u1": {"scope": ["x1"], "costs": [2, 0]},
+    "p0": {"scope": ["x0", "x1"], "costs": [0, 0.25, 0.25, 0]}
+    }}
+    <BLANKLINE>
+    """
+    path = checked_path(path)
+    refuse_auxiliary(mrf, shown(path))
+    if decimals is not None:
+        checked_count(decimals, "decimals")
+    names = [f"u{site}" for site in range(mrf.size)] + [f"p{edge}" for edge in range(len(mrf.edges))]
+    scopes = [(site,) for site in range(mrf.size)] + [tuple(edge) for edge in mrf.edges.tolist()]
+    tables = mrf.unaries + [mrf.edge_costs(edge) for edge in range(len(mrf.edges))]
+    if mrf.offset:
+        names, scopes, tables = [*names, "offset"], [*scopes, ()], [*tables, np.array([mrf.offset])]
+    costs = [[_decimal(cost, decimals) for cost in table.ravel().tolist()] for table in tables]
+    places = max((len(cost.partition(".")[2]) for table in costs for cost in table if cost), default=0)
+    total = sum(float(np.abs(table[table < math.inf]).max(initial=0)) for table in tables)
+    if 4 * (total + 2) * 10.0**places >= _INTEGERS:
+        most = max(0, math.floor(math.log10(_INTEGERS / (4 * (total + 2)))))
+        raise ValueError(
+            f"cannot write {shown(path)}: the costs have {places} decimals and may add up to {total:g}, more than "
+            f"toulbar2's integers hold; give decimals={most} to round them, or scale them"
+        )
+    bound = math.floor(total) + 2
+    stem = path.name.removesuffix(path.suffix) if suffix_of(path) != path.suffix.lower() else path.stem
+    name = file_words(stem.removesuffix(".cfn"))
+    write_packed(path, _text(name, mrf, names, scopes, costs, bound, places), force=force)
+
+
+def _decimal(cost: float, decimals: int | None) -> str:
+    """A cost without an exponent; nothing for a forbidden one."""
+    if cost == math.inf:
+        return ""
+    value = decimal.Decimal(repr(cost + 0.0))
+    text = format(value if decimals is None else round(value, decimals), "f")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text in ("-0", "") else text
+
+
+def _text(
+    name: str, mrf: GraphMRF, names: list[str], scopes: list, costs: list[list[str]], bound: int, places: int
+) -> Iterator[str]:
+    point = f".{'0' * places}" if places else ""
+    yield f'{{"problem": {{"name": "{name}", "mustbe": "<{bound}{point}"}},\n"variables": {{'
+    yield ", ".join(f'"x{site}": {count}' for site, count in enumerate(mrf.label_counts.tolist()))
+    yield '},\n"functions": {\n'
+    forbidden = str(3 * bound)  # negative costs elsewhere cannot make up for it
+    for index, (scope, table) in enumerate(zip(scopes, costs, strict=True)):
+        sites = ", ".join(f'"x{site}"' for site in scope)
+        text = ", ".join([cost or forbidden for cost in table])
+        end = "\n" if index == len(scopes) - 1 else ",\n"
+        yield f'"{names[index]}": {{"scope": [{sites}], "costs": [{text}]}}{end}'
+    yield "}}\n"

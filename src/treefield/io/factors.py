@@ -1,0 +1,197 @@
+"""What files of graph models hold: costs of one, two or more sites, and how they become a `GraphMRF`.
+
+Costs of three and more sites become a site of their own, an auxiliary one, behind those of the file. Its labels are
+the assignments that are not forbidden, its unary cost is what they cost, and an edge to each of the sites forbids what
+disagrees with them. The energies are those of the file, wherever the auxiliary sites agree with the others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from treefield.io.files import check_memory
+from treefield.models.graph import GraphMRF
+
+MOST_ASSIGNMENTS = 4096  # labels that an auxiliary site may have
+_FREE_CELLS, _CELLS_PER_WORD = 2**24, 64  # what a file may grow to, beside what is written in it
+
+
+@dataclasses.dataclass
+class Factors:
+    """Costs as a file lists them: for each a scope, the sites it depends on, and a table with an axis for each.
+
+    `words` is how many words the file has, which bounds what may be made of it; `path` is for messages.
+    """
+
+    path: Any
+    label_counts: np.ndarray
+    words: int
+    name: str = "factor"
+    constant: float = 0.0
+    scopes: list[tuple[int, ...]] = dataclasses.field(default_factory=list)
+    tables: list[np.ndarray] = dataclasses.field(default_factory=list)
+    larger: dict[tuple[int, ...], list[Any]] = dataclasses.field(default_factory=dict)
+    _cells: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.label_counts) == 0:
+            raise ValueError("it has no sites")
+        self._count(int(self.label_counts.sum()))
+
+    def checked_scope(self, scope: Any, where: str) -> tuple[int, ...]:
+        """A scope without repeated sites, each of them there."""
+        sites = tuple(int(site) for site in scope)
+        if len(set(sites)) < len(sites):
+            twice = next(site for site in sites if sites.count(site) > 1)
+            raise ValueError(f"{self.name} {where} names site {twice} twice")
+        if sites and not 0 <= min(sites) <= max(sites) < len(self.label_counts):
+            raise ValueError(
+                f"{self.name} {where} names site {max(sites)}, but sites are 0 to {len(self.label_counts) - 1}"
+            )
+        return sites
+
+    def shape(self, scope: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of a table of these sites."""
+        return tuple(int(self.label_counts[site]) for site in scope)
+
+    def add(self, scope: tuple[int, ...], costs: np.ndarray) -> None:
+        """Add a full table, in C order: costs, +inf where forbidden."""
+        shape = self.shape(scope)
+        table = np.asarray(costs, np.float64).reshape(shape)
+        if not scope:
+            self._add_constant(float(table))
+        elif len(scope) <= 2:
+            self._count(table.size)
+            self.scopes.append(scope)
+            self.tables.append(table)
+        else:
+            allowed = np.flatnonzero(table < math.inf)
+            self._add_larger(scope, allowed, table.reshape(-1)[allowed])
+
+    def add_sparse(self, scope: tuple[int, ...], default: float, labels: np.ndarray, costs: np.ndarray) -> None:
+        """Add a table that is `default` but for some rows of `labels`, each a label for each site; of equal rows the
+        last counts."""
+        shape = self.shape(scope)
+        if not scope:
+            self._add_constant(default)
+            return
+        places = np.zeros(len(labels), object if math.prod(shape) >= 2**62 else np.int64)
+        for axis, count in enumerate(shape):
+            places = places * count + labels[:, axis]
+        if len(scope) <= 2 or default < math.inf:
+            if len(scope) > 2:
+                self._check_assignments(scope, math.prod(shape))
+            self._count(math.prod(shape))
+            table = np.full(math.prod(shape), default)
+            table[places.astype(np.int64)] = costs
+            self.add(scope, table)
+            return
+        last = dict(zip(places.tolist(), costs.tolist(), strict=True))
+        kept = sorted(place for place, cost in last.items() if cost < math.inf)
+        self._add_larger(scope, np.array(kept, places.dtype), np.array([last[place] for place in kept], np.float64))
+
+    def graph(self) -> GraphMRF:
+        """The model."""
+        unaries = [np.zeros(count) for count in self.label_counts]
+        edges, tables = [], []
+        for scope, table in zip(self.scopes, self.tables, strict=True):
+            if len(scope) == 1:
+                unaries[scope[0]] += table
+            else:
+                edges.append(scope)
+                tables.append(table)
+        size = len(unaries)
+        self._check_sums()
+        for scope, (places, costs) in self.larger.items():
+            self._join(len(unaries), scope, places, edges, tables)
+            unaries.append(costs if len(costs) else np.array([math.inf]))
+        shared: Any = tables
+        if tables and all(table is tables[0] for table in tables):
+            shared = tables[0]
+        pairs = np.array(edges, np.int64).reshape(-1, 2)
+        mrf = GraphMRF(unaries, pairs, shared if tables else np.zeros((1, 1)), offset=self.constant)
+        if len(unaries) > size:
+            mrf.auxiliary = len(unaries) - size
+        return mrf
+
+    def _join(self, site: int, scope: tuple[int, ...], places: np.ndarray, edges: list, tables: list) -> None:
+        """Edges from an auxiliary site to those of its scope."""
+        rest = places if len(places) else np.zeros(1, np.int64)
+        for other, count in reversed(list(zip(scope, self.shape(scope), strict=True))):
+            labels = (rest % count).astype(np.int64)
+            rest = rest // count
+            table = np.full((len(labels), count), math.inf)
+            table[np.arange(len(labels)), labels] = 0
+            edges.append((site, other))
+            tables.append(table)
+
+    def _add_larger(self, scope: tuple[int, ...], places: np.ndarray, costs: np.ndarray) -> None:
+        """Add costs of three or more sites, of which only those at `places` are allowed, to those of the same scope."""
+        self._check_assignments(scope, len(places))
+        order = np.argsort(scope, kind="stable")
+        scope, shape = tuple(sorted(scope)), self.shape(scope)
+        sorted_shape = tuple(shape[axis] for axis in order)
+        if list(order) != list(range(len(order))):
+            rest, columns = places, []
+            for count in reversed(shape):
+                columns.append(rest % count)
+                rest = rest // count
+            columns.reverse()
+            places = np.zeros(len(places), places.dtype)
+            for axis, count in zip(order, sorted_shape, strict=True):
+                places = places * count + columns[axis]
+            order = np.argsort(places, kind="stable")
+            places, costs = places[order], costs[order]
+        if scope in self.larger:
+            old_places, old_costs = self.larger[scope]
+            places, left, right = np.intersect1d(old_places, places, assume_unique=True, return_indices=True)
+            costs = old_costs[left] + costs[right]
+        self._count(len(places) * sum(shape))
+        self.larger[scope] = [places, costs]
+
+    def _check_assignments(self, scope: tuple[int, ...], count: int) -> None:
+        if count > MOST_ASSIGNMENTS:
+            sites = ", ".join(map(str, scope[:6])) + (", ..." if len(scope) > 6 else "")
+            raise ValueError(
+                f"its {self.name} of arity {len(scope)}, sites {sites}, has {count} assignments that are not "
+                f"forbidden; one of three or more sites may have {MOST_ASSIGNMENTS}"
+            )
+
+    def _add_constant(self, value: float) -> None:
+        if not math.isfinite(self.constant + value):
+            raise ValueError(f"a {self.name} without sites costs {value}: no labelling is allowed")
+        self.constant += value
+
+    def _check_sums(self) -> None:
+        if not math.isfinite(self.constant):
+            raise ValueError("its costs are too large to be added")
+
+    def _count(self, cells: int) -> None:
+        """Refuse what a few words claim, before it is allocated."""
+        self._cells += cells
+        if self._cells > _FREE_CELLS + _CELLS_PER_WORD * self.words:
+            raise ValueError(
+                f"it claims tables of more than {self._cells} costs, far more than its {self.words} words tell"
+            )
+        if self._cells > _FREE_CELLS:
+            check_memory(self.path, 16 * self._cells)
+
+
+def own_sites(mrf: GraphMRF) -> int:
+    """How many sites are no auxiliary ones."""
+    return mrf.size - mrf.auxiliary
+
+
+def refuse_auxiliary(mrf: Any, path: Any) -> None:
+    """Refuse to write what is no graph model, or one that has auxiliary sites."""
+    if not isinstance(mrf, GraphMRF):
+        raise TypeError(f"mrf must be a GraphMRF, got {type(mrf).__name__}; save_model writes grids")
+    if mrf.auxiliary:
+        raise ValueError(
+            f"cannot write {path}: the model has {mrf.auxiliary} auxiliary sites, which stand for costs of three and "
+            "more sites; save_model writes it as .npz"
+        )

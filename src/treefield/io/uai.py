@@ -1,0 +1,283 @@
+"""UAI files, the format of the competitions of that name, and what goes with them: evidence and MPE answers."""
+
+from __future__ import annotations
+
+import math
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from treefield.io.factors import Factors, own_sites, refuse_auxiliary
+from treefield.io.files import checked_input, checked_path, reading, shown
+from treefield.io.text import Cursor, Tokens, numbers_text, read_packed, write_packed
+from treefield.models.graph import GraphMRF
+from treefield.validation import choice
+
+VALUES = ("potential", "log", "cost")
+_STEEPEST = 690.0  # costs beyond this have potentials beyond 1e300, or below 1e-300
+_PER_SITE = 500.0  # how much of a constant one site's potentials take
+
+
+def read_uai(path: Any, evidence: Any = None, values: str = "potential") -> GraphMRF:
+    """The model of a UAI file, MARKOV or BAYES; also packed, as .uai.gz or .uai.xz.
+
+    Parameters
+    ----------
+    path : path of the file
+    evidence : path of an .evid file, or a mapping from sites to labels, optional
+        The labels that are known. The others of these sites are forbidden; sites and labels keep their numbers.
+    values : {"potential", "log", "cost"}
+        What the tables hold: potentials p, of which the energy is -log p and 0 is forbidden; natural logarithms of
+        them; or costs as they are.
+
+    Returns
+    -------
+    GraphMRF
+        With the file's sites first. Factors of three and more sites become auxiliary sites behind them;
+        ``mrf.auxiliary`` tells how many.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import treefield.io
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "model.uai")
+    ...     _ = path.write_text("MARKOV 2  2 3  1  2 0 1  6  1 1 1  1 1 0.5")
+    ...     treefield.io.read_uai(path)
+    GraphMRF(sites=2, edges=1, labels=2..3, pairwise=tables of their own)
+    """
+    choice(values, "values", VALUES)
+    path = checked_input(path)
+    with reading(path, "a UAI model"):
+        factors = _read_factors(path, values)
+        known = evidence if isinstance(evidence, Mapping) else {}
+        _fix(factors, known, "evidence")
+    if evidence is not None and not isinstance(evidence, Mapping):
+        evidence = checked_input(evidence)
+        with reading(evidence, f"evidence for {shown(path)}"):
+            _fix(factors, read_evidence(evidence), "it")
+    with reading(path, "a UAI model"):
+        return factors.graph()
+
+
+def read_evidence(path: Any) -> dict[int, int]:
+    """The labels that an .evid file gives, by their sites.
+
+    Both layouts are understood: the number of known sites, then site and label of each; and the same after a first
+    line with the number of samples, which must be one.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from treefield.io import read_evidence
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "model.evid")
+    ...     _ = path.write_text("2 0 1 7 0")
+    ...     read_evidence(path)
+    {0: 1, 7: 0}
+    """
+    path = checked_input(path)
+    with reading(path, "a file of evidence"):
+        cursor = Cursor(Tokens(read_packed(path)))
+        numbers = cursor.integers(cursor.left, "evidence", 0)
+        if len(numbers) == 0 or (len(numbers) == 1 and numbers[0] == 0):
+            return {}
+        if len(numbers) > 1 and len(numbers) != 1 + 2 * numbers[0]:
+            if numbers[0] > 1 and len(numbers) > 1 + 2 * numbers[0]:
+                raise ValueError(f"it holds {numbers[0]} samples, expected one")
+            if numbers[0] == 1 or (numbers[0] == 0 and len(numbers) == 2 and numbers[1] == 0):
+                numbers = numbers[1:]
+        if len(numbers) != 1 + 2 * numbers[0]:
+            raise ValueError(
+                f"it says that {numbers[0]} sites are known, but {len(numbers) - 1} numbers follow, expected "
+                f"{2 * numbers[0]}: site and label of each"
+            )
+        known: dict[int, int] = {}
+        for site, label in numbers[1:].reshape(-1, 2).tolist():
+            if known.setdefault(site, label) != label:
+                raise ValueError(f"it gives site {site} the labels {known[site]} and {label}")
+        return known
+
+
+def write_uai(path: Any, mrf: GraphMRF, *, values: str = "potential", force: bool = False) -> None:
+    """Write a model as a UAI file; packed if the path ends in .gz or .xz.
+
+    Parameters
+    ----------
+    path : path of the file
+    mrf : GraphMRF
+    values : {"potential", "log", "cost"}
+        What the tables hold, see `read_uai`. Potentials have 12 digits, and their energies as many; logarithms and
+        costs are exact. Costs that differ by more than 690 in one table have no potentials, and are refused.
+    force : bool
+        Replace a file that is there.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import treefield as tf, treefield.io
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "model.uai")
+    ...     treefield.io.write_uai(path, tf.GraphMRF([[0, 1], [2, 0]], [(0, 1)], tf.Potts(1)), values="cost")
+    ...     print(path.read_text())
+    MARKOV
+    2
+    2 2
+    3
+    1 0
+    1 1
+    2 0 1
+    <BLANKLINE>
+    2
+    0 1
+    <BLANKLINE>
+    2
+    2 0
+    <BLANKLINE>
+    4
+    0 1 1 0
+    <BLANKLINE>
+    """
+    choice(values, "values", VALUES)
+    path = checked_path(path)
+    refuse_auxiliary(mrf, shown(path))
+    unaries = [costs.copy() for costs in mrf.unaries]
+    tables = [mrf.edge_costs(edge) for edge in range(len(mrf.edges))]
+    scopes = [(site,) for site in range(mrf.size)] + [tuple(edge) for edge in mrf.edges.tolist()]
+    costs = unaries + tables
+    if values == "potential":
+        texts = _potentials(path, costs, mrf.size, mrf.offset)
+    else:
+        if mrf.offset:
+            scopes.append(())
+            costs.append(np.array([mrf.offset]))
+        sign = -1 if values == "log" else 1
+        texts = [numbers_text(sign * table + 0.0) for table in costs]
+    write_packed(path, _text(mrf, scopes, costs, texts), force=force)
+
+
+def write_mpe(path: Any, x: Any, *, force: bool = False) -> None:
+    """Write a labelling as the answer of an MPE task: MPE, the number of sites, their labels.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from treefield.io import read_mpe, write_mpe
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "model.uai.MPE")
+    ...     write_mpe(path, [0, 2, 1])
+    ...     path.read_text(), read_mpe(path)
+    ('MPE\\n3 0 2 1\\n', array([0, 2, 1], dtype=int32))
+    """
+    x = np.asarray(x)
+    if x.ndim != 1 or x.dtype.kind not in "ui" or (x.size and x.min() < 0):
+        raise ValueError(f"x must be a labelling of a graph, (sites,) integers, got {x.dtype} of shape {x.shape}")
+    write_packed(path, [f"MPE\n{len(x)} {' '.join(map(str, x.tolist()))}".rstrip() + "\n"], force=force)
+
+
+def read_mpe(path: Any) -> np.ndarray:
+    """The labelling of a file that `write_mpe`, or another solver, wrote; of several answers the last."""
+    path = checked_input(path)
+    with reading(path, "an answer of an MPE task"):
+        tokens = Tokens(read_packed(path))
+        if len(tokens) == 0 or tokens.word(0) != "MPE":
+            raise ValueError("it does not begin with MPE")
+        cursor = Cursor(tokens, 1)
+        answers = []
+        while cursor.left:
+            size = cursor.integer("the number of sites", 0)
+            answers.append(cursor.integers(size, "labels", 0, 2**31 - 1))
+        if not answers:
+            raise ValueError("it holds no answer")
+        return answers[-1].astype(np.int32)
+
+
+def _read_factors(path: pathlib.Path, values: str) -> Factors:
+    tokens = Tokens(read_packed(path))
+    kind = tokens.word(0) if len(tokens) else ""
+    if kind not in ("MARKOV", "BAYES"):
+        raise ValueError(f"it begins with {kind[:20]!r}, expected MARKOV or BAYES")
+    cursor = Cursor(tokens, 1)
+    size = cursor.integer("the number of sites", 1)
+    factors = Factors(path, cursor.integers(size, "numbers of labels", 1, 2**31 - 1), len(tokens))
+    scopes = []
+    for index in range(cursor.integer("the number of factors", 0, cursor.left)):
+        arity = cursor.integer(f"the arity of factor {index}", 0, size)
+        scopes.append(factors.checked_scope(cursor.integers(arity, f"the sites of factor {index}", 0, size - 1), index))
+    for index, scope in enumerate(scopes):
+        count = cursor.integer(f"the number of entries of factor {index}", 0)
+        expected = math.prod(factors.shape(scope))
+        if count != expected:
+            raise ValueError(
+                f"factor {index} has {count} entries at {cursor.where()}, but its sites {list(scope)[:8]} have "
+                f"{expected} assignments"
+            )
+        entries = cursor.floats(count, f"the entries of factor {index}")
+        factors.add(scope, _costs(entries, values, cursor, index))
+    cursor.finish()
+    return factors
+
+
+def _costs(entries: np.ndarray, values: str, cursor: Cursor, index: int) -> np.ndarray:
+    """Costs of a factor's entries, or an error that names the one that has none."""
+    if values == "potential":
+        good = (entries >= 0) & (entries < math.inf)
+    else:
+        good = entries < math.inf if values == "log" else entries > -math.inf
+    if not good.all():
+        hint = "; are these logarithms or costs?" if values == "potential" else ""
+        place = cursor.where(len(entries) - int(np.argmin(good)))
+        raise ValueError(f"the entry at {place}, of factor {index}, is no {values}{hint}")
+    if values == "cost":
+        return entries
+    with np.errstate(divide="ignore"):
+        return (-np.log(entries) if values == "potential" else -entries) + 0.0
+
+
+def _fix(factors: Factors, known: Mapping[int, int], what: str) -> None:
+    """Forbid what the evidence rules out."""
+    for site, label in known.items():
+        if not 0 <= site < len(factors.label_counts):
+            raise ValueError(f"{what} names site {site}, but sites are 0 to {len(factors.label_counts) - 1}")
+        count = int(factors.label_counts[site])
+        if not 0 <= label < count:
+            raise ValueError(f"{what} gives site {site} the label {label}, but its labels are 0 to {count - 1}")
+        costs = np.full(count, math.inf)
+        costs[label] = 0
+        factors.add((int(site),), costs)
+
+
+def _potentials(path: pathlib.Path, costs: list[np.ndarray], size: int, constant: float) -> list[str]:
+    """Tables of costs as texts of potentials; what is too large for one goes to the sites, as the constant does."""
+    costs = [table.copy() for table in costs]
+    for index, table in enumerate(costs):
+        allowed = table[table < math.inf]
+        if allowed.size and max(abs(allowed.min()), abs(allowed.max())) > _STEEPEST:
+            costs[index] = table - allowed.min()
+            constant += float(allowed.min())
+    takers = [index for index in range(size) if (costs[index] < math.inf).any()]
+    shares = min(max(1, math.ceil(abs(constant) / _PER_SITE)), len(takers))
+    for index in takers[:shares]:
+        costs[index] += constant / shares
+    texts = []
+    for table in costs:
+        allowed = table[table < math.inf]
+        steepest = float(np.abs(allowed).max()) if allowed.size else 0.0
+        if not steepest <= _STEEPEST:
+            raise ValueError(
+                f"cannot write {shown(path)}: a cost of {steepest:g} has no potential that a float holds; "
+                'give values="log" or values="cost"'
+            )
+        texts.append(" ".join([f"{value:.12g}" for value in np.exp(-table).ravel().tolist()]))
+    return texts
+
+
+def _text(mrf: GraphMRF, scopes: list, costs: list[np.ndarray], texts: list[str]) -> Iterator[str]:
+    labels = " ".join(map(str, mrf.label_counts[: own_sites(mrf)].tolist()))
+    yield f"MARKOV\n{mrf.size}\n{labels}\n{len(scopes)}\n"
+    for scope in scopes:
+        yield " ".join(map(str, (len(scope), *scope))) + "\n"
+    for table, text in zip(costs, texts, strict=True):
+        yield f"\n{table.size}\n{text}\n"
