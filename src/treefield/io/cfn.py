@@ -113,8 +113,9 @@ class _Reader:
     def _closed(self) -> bool:
         if self._at >= len(self._words):
             raise self._wrong("a closing bracket is")
-        self._at += self._words[self._at] in _CLOSE
-        return self._words[self._at - 1] in _CLOSE
+        closes = self._words[self._at] in _CLOSE
+        self._at += closes
+        return closes
 
     def _tag(self, name: bytes) -> None:
         if _plain(self._peek()) != name:

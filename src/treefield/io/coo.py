@@ -1,0 +1,188 @@
+"""Ising and QUBO models as lists of three numbers: dimod's COO text, and qbsolv's .qubo files."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from treefield.io.files import checked_input, checked_path, reading, shown
+from treefield.io.spins import VARTYPES, Quadratic, check_sites, plain, quadratic_of
+from treefield.io.text import Cursor, Tokens, read_packed, short, write_packed
+from treefield.models.graph import GraphMRF
+from treefield.validation import choice, count
+
+_VARTYPE = re.compile(rb"^[ \t]*#.*?vartype[:=][ \t]*([A-Za-z]+)", re.MULTILINE)
+_OFFSET = re.compile(rb"^[ \t]*[#c][ \t]*offset[:= \t][ \t]*([-+.0-9eE]+)[ \t]*$", re.MULTILINE)
+_COMMENT = re.compile(rb"^[ \t]*#.*$", re.MULTILINE)
+_QUBO_COMMENT = re.compile(rb"^[ \t]*c(?:[ \t].*)?$", re.MULTILINE)
+_PROGRAM = re.compile(rb"^[ \t]*p[ \t]+qubo[ \t]+(\S+)[ \t]+", re.MULTILINE)
+
+
+def read_coo(path: Any, vartype: str | None = None, first: int = 0) -> GraphMRF:
+    """The model of a COO file: lines ``i i bias`` and ``i j bias``, and comments that begin with ``#``.
+
+    Parameters
+    ----------
+    path : path of the file
+    vartype : {"SPIN", "BINARY"}, optional
+        Whether labels stand for -1 and 1 or for 0 and 1. Needed where no line ``# vartype=SPIN`` tells.
+    first : int
+        The number of the first site: 1 for files that count from 1.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import treefield.io
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "model.coo")
+    ...     _ = path.write_text("# vartype=SPIN\\n0 0 0.5\\n0 1 -2\\n")
+    ...     mrf = treefield.io.read_coo(path)
+    >>> mrf.energy([0, 0]), mrf.energy([1, 0])
+    (-2.5, 2.5)
+    """
+    if vartype is not None:
+        choice(vartype, "vartype", VARTYPES)
+    count(first, "first")
+    path = checked_input(path)
+    with reading(path, "a COO model"):
+        data = read_packed(path)
+        told = {name.decode().upper() for name in _VARTYPE.findall(data)}
+        kinds = told | ({vartype} if vartype else set())
+        if len(kinds) != 1 or not kinds <= set(VARTYPES):
+            came = f"it says {' and '.join(sorted(kinds))}" if kinds else "no line # vartype=SPIN or BINARY tells"
+            raise ValueError(f'{came}; give vartype="SPIN" (labels are -1, 1) or "BINARY" (0, 1)')
+        cursor = Cursor(Tokens(_blank(_COMMENT, data)))
+        return _triplets(cursor, kinds.pop(), first, None, _offset(data)).graph()
+
+
+def write_coo(path: Any, mrf: GraphMRF, *, vartype: str = "SPIN", force: bool = False) -> None:
+    """Write a model of two labels as a COO file; packed if the path ends in .gz or .xz.
+
+    A constant goes into a comment, ``# offset=``, which `read_coo` reads and dimod passes over.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import treefield as tf, treefield.io
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "model.coo")
+    ...     treefield.io.write_coo(path, tf.GraphMRF([[0, 1], [0, 3]], [(0, 1)], tf.Potts(4)), vartype="BINARY")
+    ...     print(path.read_text())
+    # vartype=BINARY
+    0 0 5
+    1 1 7
+    0 1 -8
+    <BLANKLINE>
+    """
+    choice(vartype, "vartype", VARTYPES)
+    path = checked_path(path)
+    model = quadratic_of(mrf, vartype, shown(path))
+    head = [f"# vartype={vartype}\n"] + ([f"# offset={short(model.offset)}\n"] if model.offset else [])
+    write_packed(path, [*head, *_linear(model, np.arange(mrf.size)), *_edges(model, mrf.edges)], force=force)
+
+
+def read_qubo(path: Any) -> GraphMRF:
+    """The model of a .qubo file, the format of qbsolv: comments ``c``, a line ``p qubo 0 sites diagonals elements``,
+    then ``i i weight`` for the diagonal and ``i j weight`` for the others. Label 1 stands for 1.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import treefield.io
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "model.qubo")
+    ...     _ = path.write_text("c small\\np qubo 0 2 1 1\\n0 0 -3\\n0 1 2.5\\n")
+    ...     mrf = treefield.io.read_qubo(path)
+    >>> mrf.energy([1, 0]), mrf.energy([1, 1])
+    (-3.0, -0.5)
+    """
+    path = checked_input(path)
+    with reading(path, "a QUBO model"):
+        data = read_packed(path)
+        text = _blank(_QUBO_COMMENT, data)
+        head = _PROGRAM.search(text)
+        if head is None or text[: head.start()].strip():
+            raise ValueError("its first line that is no comment must be: p qubo 0 sites diagonals elements")
+        if head[1] not in (b"0", b"unconstrained"):
+            raise ValueError(f"its topology is {head[1][:20].decode('latin-1')!r}, expected 0 (unconstrained)")
+        # numbers keep their lines: what is before them becomes white space
+        cursor = Cursor(Tokens(b"\n" * text.count(10, 0, head.end()) + text[head.end() :]))
+        size = cursor.integer("the number of sites", 1)
+        lines = [cursor.integer(f"the number of {name}", 0) for name in ("diagonals", "elements")]
+        if 3 * sum(lines) != cursor.left:
+            raise ValueError(f"it has {cursor.left} numbers, but says {lines[0]} diagonals and {lines[1]} elements")
+        model = _triplets(cursor, "BINARY", 0, check_sites(size, len(cursor.tokens)), _offset(data))
+        if len(model.quadratic) != lines[1]:
+            raise ValueError(f"it has {len(model.quadratic)} elements, but says {lines[1]}")
+        return model.graph()
+
+
+def write_qubo(path: Any, mrf: GraphMRF, *, force: bool = False) -> None:
+    """Write a model of two labels as a .qubo file; packed if the path ends in .gz or .xz.
+
+    A constant goes into a comment, ``c offset``, which `read_qubo` reads and other programs pass over.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import treefield as tf, treefield.io
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "model.qubo")
+    ...     treefield.io.write_qubo(path, tf.GraphMRF([[0, 1], [0, 3]], [(0, 1)], tf.Potts(4)))
+    ...     print(path.read_text())
+    p qubo 0 2 2 1
+    0 0 5
+    1 1 7
+    0 1 -8
+    <BLANKLINE>
+    """
+    path = checked_path(path)
+    model = quadratic_of(mrf, "BINARY", shown(path))
+    there = np.flatnonzero(model.linear)
+    head = [f"c offset {short(model.offset)}\n"] if model.offset else []
+    head.append(f"p qubo 0 {mrf.size} {len(there)} {len(model.quadratic)}\n")
+    write_packed(path, [*head, *_linear(model, there), *_edges(model, np.sort(mrf.edges, axis=1))], force=force)
+
+
+def _triplets(cursor: Cursor, vartype: str, first: int, size: int | None, offset: float) -> Quadratic:
+    """Lines of two sites and a bias."""
+    begin, rest = cursor.at, cursor.left % 3
+    if rest:
+        raise ValueError(f"it has {cursor.left} numbers, expected three in each line: two sites and a number")
+    rows = cursor.floats(cursor.left, "the lines").reshape(-1, 3)
+    sites = rows[:, :2] - first
+    high = 2**31 if size is None else size
+    good = ((sites >= 0) & (sites < high) & (sites == np.floor(sites))).all(axis=1) & np.isfinite(rows[:, 2])
+    if not good.all():
+        cursor.at = begin + 3 * int(np.argmin(good)) + 1
+        limit = f"at least {first}" if size is None else f"{first} to {size + first - 1}"
+        raise ValueError(f"the line at {cursor.where()} must be two sites, {limit}, and a number")
+    size = check_sites(int(sites.max(initial=-1)) + 1, len(cursor.tokens)) if size is None else size
+    pairs = sites.astype(np.int64)
+    own = pairs[:, 0] == pairs[:, 1]
+    linear = np.zeros(size)
+    np.add.at(linear, pairs[own, 0], rows[own, 2])
+    return Quadratic(vartype, linear, pairs[~own], rows[~own, 2], offset)
+
+
+def _blank(pattern: re.Pattern[bytes], data: bytes) -> bytes:
+    """A text without its comments, with all lines where they were."""
+    return pattern.sub(b"", data)
+
+
+def _offset(data: bytes) -> float:
+    found = _OFFSET.findall(data)
+    try:
+        return float(found[-1]) if found else 0.0
+    except ValueError:
+        raise ValueError(f"its offset is {found[-1][:24].decode()!r}, expected a number") from None
+
+
+def _linear(model: Quadratic, sites: np.ndarray) -> list[str]:
+    return [f"{site} {site} {plain(bias)}\n" for site, bias in zip(sites.tolist(), model.linear[sites].tolist(), strict=True)]
+
+
+def _edges(model: Quadratic, edges: np.ndarray) -> list[str]:
+    return [f"{i} {j} {plain(bias)}\n" for (i, j), bias in zip(edges.tolist(), model.quadratic.tolist(), strict=True)]
