@@ -22,6 +22,7 @@ from treefield.cli.outcome import as_json, check_folder, exit_if_interrupted, su
 from treefield.cli.watch import Watch, number
 from treefield.io import load_model, read_image, write_image
 from treefield.io.files import shown, writing
+from treefield.models.grid import GridMRF
 from treefield.results import MAPResult
 from treefield.solvers.minimize import METHODS, takes
 from treefield.solvers.run import INTERRUPTED
@@ -109,6 +110,8 @@ def pose(
         raise ValueError(f"compare {problem} reads {PROBLEMS[problem]}, got {len(files)} files")
     if problem == "solve":
         mrf = load_model(files[0])
+        if not isinstance(mrf, GridMRF):
+            raise ValueError(f"{shown(files[0])} is a graph, of which compare has no pictures; use treefield solve")
         return Problem(mrf, lambda x: x), lambda x: pictures.ordered(x, mrf.labels)
     if problem == "ising":
         from treefield.apps.ising import ising_problem

@@ -13,10 +13,14 @@ from treefield.cli import pictures
 from treefield.cli.memory import plan_memory
 from treefield.cli.options import Shared, shares_options
 from treefield.cli.outcome import Task, run
-from treefield.io import load_model, read_image, write_image, write_labels
-from treefield.io.arrays import read_npz
-from treefield.io.files import checked_input, reading, shown
+from treefield.io import read_image, read_model, write_image, write_labels, write_mpe
+from treefield.io.arrays import read_npz, write_npy
+from treefield.io.factors import own_sites
+from treefield.io.files import checked_input, reading, shown, writing
 from treefield.io.images import checked_format, checked_label_format
+from treefield.io.uai import VALUES
+from treefield.models.graph import GraphMRF
+from treefield.models.grid import GridMRF
 from treefield.viz.report import Picture
 
 
@@ -95,14 +99,36 @@ def read_ising(path: pathlib.Path, coupling: float | None) -> tuple[np.ndarray, 
 
 @shares_options
 def solve(
-    model: Annotated[pathlib.Path, typer.Argument(metavar="MODEL", help="A model as .npz.")],
-    out: Annotated[pathlib.Path, typer.Argument(metavar="OUT", help="The labels: NPY, TIFF or PNG with a palette.")],
+    model: Annotated[
+        pathlib.Path, typer.Argument(metavar="MODEL", help="NPZ, UAI, WCSP, CFN, OpenGM's H5, MC, COO, QUBO or BQM.")
+    ],
+    out: Annotated[
+        pathlib.Path | None,
+        typer.Argument(metavar="OUT", help="The labels: NPY; of a graph also MPE, of a grid TIFF or PNG with a palette."),
+    ] = None,
+    out_file: Annotated[pathlib.Path | None, typer.Option("--out", help="The same as OUT.")] = None,
+    evid: Annotated[pathlib.Path | None, typer.Option(help="UAI: the file of labels that are known.")] = None,
+    values: Annotated[
+        str | None, typer.Option(help=f"UAI: what tables hold, {', '.join(VALUES)} [{VALUES[0]}].")
+    ] = None,
     *,
     shared: Shared,
 ) -> None:
-    """Minimise the energy of a saved model."""
+    """Minimise the energy of a model that a file holds."""
+    if (out is None) == (out_file is None):
+        raise ValueError("solve needs the file for the labels once: treefield solve MODEL OUT, or --out OUT")
+    out = out_file if out is None else out
+    assert out is not None
     shared.check_outputs(out)
-    mrf = load_model(model)
+    given = {"evidence": evid, "values": values}
+    mrf = read_model(model, **{name: value for name, value in given.items() if value is not None})
+    if isinstance(mrf, GraphMRF):
+        _solve_graph(mrf, out, shared)
+    else:
+        _solve_grid(mrf, out, shared)
+
+
+def _solve_grid(mrf: GridMRF, out: pathlib.Path, shared: Shared) -> None:
     limit = plan_memory(mrf.size, mrf.labels, mrf.unary.itemsize, quiet=shared.quiet)
     problem = Problem(mrf, lambda x: x)
     checked_label_format(out, problem.any_output())
@@ -119,3 +145,27 @@ def solve(
         memory_limit=limit,
     )
     run(task, shared, out, write)
+
+
+def _solve_graph(mrf: GraphMRF, out: pathlib.Path, shared: Shared) -> None:
+    suffix = out.suffix.lower()
+    if suffix not in (".mpe", ".npy"):
+        raise ValueError(f"cannot write {shown(out)}: the labels of a graph go into .npy or .MPE")
+    limit = plan_memory(int(mrf.label_counts.sum()), 1, 8, quiet=shared.quiet)
+    sites = own_sites(mrf)
+    problem = Problem(mrf, lambda x: x[:sites])
+
+    def write(x: np.ndarray) -> str:
+        if suffix == ".mpe":
+            write_mpe(out, x, force=shared.force)
+        else:
+            with writing(out, force=shared.force) as temporary:
+                write_npy(temporary, x)
+        return f"{len(x)} sites, labels {x.min()} to {x.max()}"
+
+    run(
+        Task("solve", lambda **o: problem.solve(True, **o), picture=None, shows=None, memory_limit=limit),
+        shared,
+        out,
+        write,
+    )

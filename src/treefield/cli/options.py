@@ -16,7 +16,7 @@ from treefield.io.files import checked_output, shown
 from treefield.io.models import check_model_path
 from treefield.solvers.minimize import METHODS
 
-_NO_SETTINGS = ("out", "report", "save_model", "force", "quiet", "json")
+_NO_SETTINGS = ("out", "out_file", "report", "save_model", "force", "quiet", "json")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -30,13 +30,13 @@ class Task:
     """One search that a command makes.
 
     `solve` takes the keywords of `minimize` and returns the answer and the result; `picture` shows a labelling and
-    `shows` an answer as pixels.
+    `shows` an answer as pixels; None where there is nothing to see.
     """
 
     title: str
     solve: Callable[..., tuple[np.ndarray, MAPResult]]
-    picture: Callable[[np.ndarray], np.ndarray]
-    shows: Callable[[np.ndarray], np.ndarray]
+    picture: Callable[[np.ndarray], np.ndarray] | None
+    shows: Callable[[np.ndarray], np.ndarray] | None
     before: Picture | None = None
     memory_limit: int | None = None
 
@@ -89,14 +89,16 @@ def searching(task: Task, shared: Shared, watch: Watch | None) -> dict[str, Any]
 
 def section(task: Task, answer: np.ndarray, res: MAPResult, watch: Watch) -> Section:
     """A task's part of a report."""
-    moments = [
-        Picture(f"after {seconds:.2f} s: energy {number(energy)}", task.picture(x.astype(np.int32)))
-        for seconds, energy, x in watch.moments
-    ]
+    moments = []
+    if task.picture is not None:
+        moments = [
+            Picture(f"after {seconds:.2f} s: energy {number(energy)}", task.picture(x.astype(np.int32)))
+            for seconds, energy, x in watch.moments
+        ]
     return Section(
         task.title,
         before=task.before,
-        after=Picture("result", task.shows(answer)),
+        after=None if task.shows is None else Picture("result", task.shows(answer)),
         runs={res.method: res.trace},
         moments=moments,
         facts=summary(res) | {"model": repr(res.mrf)},

@@ -11,7 +11,8 @@ An .npz file of plain arrays:
   - `tables_0`, `tables_1` (and `tables_2`): a table for every edge of each axis, edges + (L, L);
 - optionally `format`: the text "treefield model 1", which `save_model` writes.
 
-So `np.savez("model.npz", unary=costs, potts=20.0)` makes a model.
+So `np.savez("model.npz", unary=costs, potts=20.0)` makes a model. Graphs have `edges`: `treefield.io.graphs` describes
+theirs.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ import numpy as np
 
 from treefield.io.arrays import read_npz, write_npz
 from treefield.io.files import checked_input, checked_path, reading, shown, writing
+from treefield.io.graphs import GRAPH_ONLY, graph_arrays, graph_in
+from treefield.models.graph import GraphMRF
 from treefield.models.grid import GridMRF
 from treefield.models.pairwise import EdgeTables, Pairwise, Potts, Table, TruncatedLinear, TruncatedQuadratic
 
@@ -32,7 +35,7 @@ _TRUNCATED = {"linear": TruncatedLinear, "quadratic": TruncatedQuadratic}
 _KNOWN = re.compile(r"format|unary|weights_[012]|potts|linear|quadratic|values|table|tables_[012]")
 
 
-def save_model(path: Any, mrf: GridMRF, *, force: bool = False) -> None:
+def save_model(path: Any, mrf: GridMRF | GraphMRF, *, force: bool = False) -> None:
     """Write a model to an .npz file, from which `load_model` makes one of equal energies.
 
     `force` replaces a file that is there. `treefield.io.models` describes the file.
@@ -48,12 +51,15 @@ def save_model(path: Any, mrf: GridMRF, *, force: bool = False) -> None:
     GridMRF(shape=(2, 3), labels=4, dtype=float64, pairwise=Potts(5))
     """
     path = checked_path(path)
-    if not isinstance(mrf, GridMRF):
-        raise TypeError(f"mrf must be a GridMRF, got {type(mrf).__name__}; only these are saved")
+    if not isinstance(mrf, GridMRF | GraphMRF):
+        raise TypeError(f"mrf must be a GridMRF or a GraphMRF, got {type(mrf).__name__}; only these are saved")
     check_model_path(path)
-    arrays = {"format": np.array(_FORMAT), "unary": mrf.unary, **_pairwise_arrays(mrf.pairwise)}
-    for axis, weight in enumerate(mrf.weights or []):
-        arrays[f"weights_{axis}"] = np.asarray(weight)
+    if isinstance(mrf, GraphMRF):
+        arrays = {"format": np.array(_FORMAT), **graph_arrays(mrf, _pairwise_arrays)}
+    else:
+        arrays = {"format": np.array(_FORMAT), "unary": mrf.unary, **_pairwise_arrays(mrf.pairwise)}
+        for axis, weight in enumerate(mrf.weights or []):
+            arrays[f"weights_{axis}"] = np.asarray(weight)
     with writing(path, force=force) as temporary:
         write_npz(temporary, arrays)
 
@@ -64,7 +70,7 @@ def check_model_path(path: pathlib.Path) -> None:
         raise ValueError(f"{shown(path)} has the suffix {path.suffix or 'of no kind'}, expected .npz for a model")
 
 
-def load_model(path: Any) -> GridMRF:
+def load_model(path: Any) -> GridMRF | GraphMRF:
     """The model of an .npz file that `save_model` wrote, or that was made by hand: `treefield.io.models` says how.
 
     Examples
@@ -82,6 +88,8 @@ def load_model(path: Any) -> GridMRF:
         arrays = read_npz(path, _checked_names)
         if "format" in arrays and str(arrays["format"]) != _FORMAT:
             raise ValueError(f"its format is {str(arrays['format'])[:40]!r}, expected {_FORMAT!r}")
+        if "edges" in arrays:
+            return graph_in(arrays, None if "tables" in arrays else _pairwise_in(arrays))
         weights = _by_axis(arrays, "weights")
         return GridMRF(arrays["unary"], _pairwise_in(arrays), weights=weights or None)
 
@@ -117,7 +125,14 @@ def _checked_names(names: list[str]) -> list[str]:
     """Those names, if they make a model; so that a foreign file is refused before it is unpacked."""
     if "unary" not in names:
         raise ValueError(f"it has no array unary, but {', '.join(sorted(names)[:8]) or 'no arrays'}")
-    unknown = sorted(name for name in names if not _KNOWN.fullmatch(name))
+    graph = "edges" in names
+    by_axis = re.compile(r"(weights|tables)_[012]")
+    unknown = sorted(
+        name
+        for name in names
+        if not (_KNOWN.fullmatch(name) and not (graph and by_axis.fullmatch(name)))
+        and not (graph and name in GRAPH_ONLY)
+    )
     if unknown:
         raise ValueError(f"it holds {', '.join(unknown[:8])}, which no model has")
     kinds = sorted({name.partition("_")[0] for name in names} & {"potts", "linear", "quadratic", "table", "tables"})
