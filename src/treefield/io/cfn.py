@@ -299,9 +299,9 @@ def _cut(costs: np.ndarray, decimals: int) -> np.ndarray:
     """Costs without the decimals beyond, which toulbar2 does not read."""
     if decimals > 15:
         return costs
-    scaled = costs * 10.0**decimals
-    near = np.rint(scaled)
-    exact = np.abs(scaled - near) <= 1e-9 * np.maximum(1.0, np.abs(scaled))
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = costs * 10.0**decimals
+        exact = np.abs(scaled - np.rint(scaled)) <= 1e-9 * np.maximum(1.0, np.abs(scaled))
     return np.where(exact | ~np.isfinite(scaled), costs, np.trunc(scaled) / 10.0**decimals)
 
 

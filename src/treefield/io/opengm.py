@@ -197,7 +197,8 @@ def write_opengm(path: Any, mrf: GraphMRF, *, force: bool = False) -> None:
         scopes, tables = [*scopes, ()], [*tables, np.array(mrf.offset)]
     numbers: dict[Any, int] = {}
     indices, values, factors = [], [], []
-    for scope, table in zip(scopes, tables, strict=True):
+    for scope, costs in zip(scopes, tables, strict=True):
+        table = costs + 0.0  # no -0.0, which would be another table
         key = (table.shape, table.tobytes())
         if key not in numbers:
             numbers[key] = len(numbers)

@@ -1,0 +1,158 @@
+"""Damaged model files: each is read as a model, or refused in one line that names it.
+
+`python tests/io/fuzz.py 10000 [WORDS]` damages each file of the shared data (those whose names hold one of the words) so
+many times, in a child process with little memory and an alarm for each reading, and tells what went wrong.
+"""
+
+import gzip
+import multiprocessing
+import pathlib
+import random
+import resource
+import signal
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+import treefield.io
+from treefield.io.files import TooLargeError
+
+MEMORY, SECONDS = 3 * 2**30, 20
+HUGE = (b"999999999", b"2147483648", b"99999999999999999999", b"-1", b"0", b"1e308", b"-1e999", b"nan", b"inf", b"1.5", b"x")
+OPTIONS = {"128power_001.txt": {"vartype": "SPIN", "first": 1}}
+
+
+def model_files(folder):
+    """The model files of the shared data."""
+    patterns = ("uai/*.uai", "wcsp/*.wcsp", "wcsp/*.cfn.gz", "opengm/*.h5", "gset/G*.txt", "spinglass/t?g*")
+    files = [path for pattern in patterns for path in sorted(folder.glob(pattern))]
+    return [*files, folder / "spinglass" / "128power_001.txt"]
+
+
+def damaged(data, rng):
+    """A copy with something wrong in it, often near the beginning, where the counts are."""
+    data = bytearray(data)
+    for _ in range(rng.choice((1, 1, 1, 2, 5))):
+        reach = len(data) if rng.random() < 0.5 else min(len(data), 3000)
+        at = rng.randrange(reach) if reach else 0
+        kind = rng.randrange(8)
+        if kind == 0 and data:
+            data[at] = rng.randrange(256)
+        elif kind == 1:
+            del data[at if rng.random() < 0.7 else len(data) - at % 50 :]
+        elif kind == 2:
+            data[at:at] = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 20)))
+        elif kind == 3 and data:
+            digits = [place for place in range(at, min(at + 200, len(data))) if chr(data[place]).isdigit()]
+            if digits:
+                data[rng.choice(digits)] = rng.choice(b"0123456789")
+        elif kind in (4, 5):
+            end = data.find(b"\n", at) + 1 or len(data)
+            line = data[at:end]
+            data[at:end] = b"" if kind == 4 else line + line
+        else:
+            while at < len(data) and not chr(data[at]).isspace():
+                at += 1
+            end = at + 1
+            while end < len(data) and not chr(data[end]).isspace():
+                end += 1
+            if end - at < 100:
+                data[at:end] = b" " + rng.choice(HUGE)
+    return bytes(data)
+
+
+def damaged_binary(data, rng):
+    """The same for files that are no text."""
+    data = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 8))):
+        at = rng.randrange(len(data) if rng.random() < 0.4 else min(len(data), 8000))
+        kind = rng.randrange(5)
+        if kind < 2:
+            data[at] = rng.randrange(256)
+        elif kind == 2:
+            data[at : at + 8] = rng.choice((2**63, 2**31, 2**40, 0, 2**64 - 1, 1)).to_bytes(8, "little")
+        elif kind == 3:
+            del data[at : at + rng.randrange(1, 64)]
+        elif rng.random() < 0.2:
+            del data[at + 1 :]
+    return bytes(data)
+
+
+def check(path, options):
+    """Read a damaged file; returns whether it was a model. What is neither that nor a refusal is an AssertionError."""
+    try:
+        mrf = treefield.io.read_model(path, **options)
+    except (ValueError, TooLargeError) as error:
+        assert "\n" not in str(error) and str(path) in str(error), f"no proper message: {error}"
+        return False
+    assert mrf.size == len(mrf.label_counts) and not any(np.isnan(costs).any() for costs in mrf.unaries)
+    return True
+
+
+def damaged_files(source, count, folder, seed=0):
+    """So many damaged copies of a file, one after the other in one place, each with the number that makes it again."""
+    packed = source.suffix == ".gz"
+    text = gzip.decompress(source.read_bytes()) if packed else source.read_bytes()
+    for number in range(count):
+        rng = random.Random(f"{source.name} {seed} {number}")
+        binary = source.suffix == ".h5" or (packed and number % 10 == 0)
+        path = folder / source.name
+        if packed and not binary:
+            path = folder / source.stem
+        original = source.read_bytes() if binary else text
+        path.write_bytes((damaged_binary if binary else damaged)(original, rng))
+        yield number, path
+
+
+def _child(source, count, folder, progress, results):
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+    def late(*_):
+        raise TimeoutError("it takes too long")
+
+    signal.signal(signal.SIGALRM, late)
+    models, slowest, wrong = 0, 0.0, []
+    for number, path in damaged_files(source, count, folder):
+        progress.value = number
+        signal.alarm(SECONDS)
+        start = time.perf_counter()
+        try:
+            models += check(path, OPTIONS.get(source.name, {}))
+        except BaseException as error:
+            wrong.append((number, f"{type(error).__name__}: {error}"[:300]))
+        signal.alarm(0)
+        slowest = max(slowest, time.perf_counter() - start)
+    results.put((models, slowest, wrong))
+
+
+def run(source, count):
+    """Damage a file so many times; returns what went wrong."""
+    progress, results = multiprocessing.Value("i", -1), multiprocessing.Queue()
+    with tempfile.TemporaryDirectory() as folder:
+        child = multiprocessing.Process(target=_child, args=(source, count, pathlib.Path(folder), progress, results))
+        start = time.perf_counter()
+        child.start()
+        while child.is_alive() and results.empty():
+            child.join(0.1)
+        if results.empty() and child.exitcode:
+            return [(progress.value, f"the process ended with {child.exitcode}")]
+        models, slowest, wrong = results.get(timeout=5)
+        child.join()
+    seconds = time.perf_counter() - start
+    print(f"{source.name:28} {count} damaged, {models} read, {len(wrong)} wrong, slowest {slowest:.2f} s, {seconds:.0f} s")
+    return wrong
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "benchmarks"))
+    from problems import data_folder
+
+    bad = 0
+    for file in model_files(data_folder()):
+        if len(sys.argv) < 3 or any(word in file.name for word in sys.argv[2:]):
+            for number, what in run(file, int(sys.argv[1])):
+                bad += 1
+                print(f"   {file.name} {number}: {what}", flush=True)
+    sys.exit(bool(bad))
