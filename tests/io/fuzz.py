@@ -1,7 +1,7 @@
 """Damaged model files: each is read as a model, or refused in one line that names it.
 
-`python tests/io/fuzz.py 10000 [WORDS]` damages each file of the shared data (those whose names hold one of the words) so
-many times, in a child process with little memory and an alarm for each reading, and tells what went wrong.
+`python tests/io/fuzz.py 10000 [WORDS]` damages each file of the shared data (those whose names hold one of the words)
+so many times, in a child process with little memory and an alarm for each reading, and tells what went wrong.
 """
 
 import gzip
@@ -20,7 +20,7 @@ import treefield.io
 from treefield.io.files import TooLargeError
 
 MEMORY, SECONDS = 3 * 2**30, 20
-HUGE = (b"999999999", b"2147483648", b"99999999999999999999", b"-1", b"0", b"1e308", b"-1e999", b"nan", b"inf", b"1.5", b"x")
+HUGE = b"999999999 2147483648 99999999999999999999 -1 0 1e308 -1e999 nan inf 1.5 x".split()
 OPTIONS = {"128power_001.txt": {"vartype": "SPIN", "first": 1}}
 
 
@@ -141,7 +141,8 @@ def run(source, count):
         models, slowest, wrong = results.get(timeout=5)
         child.join()
     seconds = time.perf_counter() - start
-    print(f"{source.name:28} {count} damaged, {models} read, {len(wrong)} wrong, slowest {slowest:.2f} s, {seconds:.0f} s")
+    counts = f"{count} damaged, {models} read, {len(wrong)} wrong"
+    print(f"{source.name:28} {counts}, slowest {slowest:.2f} s, {seconds:.0f} s", flush=True)
     return wrong
 
 

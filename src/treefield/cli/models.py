@@ -104,7 +104,7 @@ def solve(
     ],
     out: Annotated[
         pathlib.Path | None,
-        typer.Argument(metavar="OUT", help="The labels: NPY; of a graph also MPE, of a grid TIFF or PNG with a palette."),
+        typer.Argument(metavar="OUT", help="The labels: NPY; of a graph also MPE, of a grid also TIFF or PNG."),
     ] = None,
     out_file: Annotated[pathlib.Path | None, typer.Option("--out", help="The same as OUT.")] = None,
     evid: Annotated[pathlib.Path | None, typer.Option(help="UAI: the file of labels that are known.")] = None,

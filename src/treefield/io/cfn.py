@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import itertools
 import math
 import pathlib
 import re
@@ -87,9 +88,7 @@ class _Reader:
         """The place of a word; only where it is needed are they counted again."""
         if index >= len(self._words):
             return "its end"
-        for number, match in enumerate(_WORD.finditer(self._data)):
-            if number == index:
-                break
+        match = next(itertools.islice(_WORD.finditer(self._data), index, None))
         word = self._words[index].decode("latin-1")
         return f"line {self._data.count(10, 0, match.start()) + 1} ({word[:24]!r})"
 

@@ -181,7 +181,8 @@ def _offset(data: bytes) -> float:
 
 
 def _linear(model: Quadratic, sites: np.ndarray) -> list[str]:
-    return [f"{site} {site} {plain(bias)}\n" for site, bias in zip(sites.tolist(), model.linear[sites].tolist(), strict=True)]
+    terms = zip(sites.tolist(), model.linear[sites].tolist(), strict=True)
+    return [f"{site} {site} {plain(bias)}\n" for site, bias in terms]
 
 
 def _edges(model: Quadratic, edges: np.ndarray) -> list[str]:

@@ -55,11 +55,7 @@ def read_model(path: Any, **options: Any) -> Any:
     [array([1., 2.])]
     """
     path = checked_input(path)
-    suffix = suffix_of(path)
-    if suffix in ("", ".txt") and path.suffix.lower() not in PACKED:
-        reader = _guessed(path)
-    else:
-        reader = _chosen(path, 0)
+    reader = _guessed(path) if path.suffix.lower() in ("", ".txt") else _chosen(path, 0)
     _check_options(path, reader, options)
     return reader(path, **options)
 

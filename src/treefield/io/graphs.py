@@ -5,8 +5,8 @@
 - one of
   - `potts`, `linear`, `quadratic` (and `values`), `table`: as for grids, `table` (La, Lb);
   - `tables`: (m, La, Lb); or all edges' tables one after the other, each [label of the first site][of the second];
-- optionally `weights`: (m,), a factor for each edge; `offset`: a constant; `auxiliary`: how many of the last sites stand
-  for costs of three and more sites.
+- optionally `weights`: (m,), a factor for each edge; `offset`: a constant; `auxiliary`: how many of the last sites
+  stand for costs of three and more sites.
 """
 
 from __future__ import annotations
@@ -43,17 +43,9 @@ def graph_arrays(mrf: GraphMRF, pairwise_arrays: Callable[[Pairwise], dict[str, 
 
 
 def _shared(pairwise: Pairwise, weights: np.ndarray, pairwise_arrays: Callable) -> dict[str, np.ndarray]:
-    """A shared cost and weights, in which the cost's own weight is."""
-    if isinstance(pairwise, Table):
-        arrays = {"table": pairwise.V}
-        return arrays if (weights == 1).all() else {**arrays, "weights": weights}
-    arrays = pairwise_arrays(pairwise)
-    if (weights == pairwise.weight).all():
-        return arrays
-    name = next(name for name in arrays if name != "values")
-    one = np.array(arrays[name], np.float64)
-    one.reshape(-1)[0] = 1
-    return {**arrays, name: one, "weights": weights}
+    """A shared cost and the weights of the edges."""
+    arrays = {"table": pairwise.V} if isinstance(pairwise, Table) else pairwise_arrays(pairwise)
+    return arrays if (weights == 1).all() else {**arrays, "weights": weights}
 
 
 def graph_in(arrays: dict[str, np.ndarray], pairwise: Pairwise | None) -> GraphMRF:

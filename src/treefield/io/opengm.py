@@ -32,7 +32,8 @@ def read_opengm(path: Any, group: str | None = None) -> GraphMRF:
     """The model of an OpenGM file; needs the extra ``formats``. Values are costs.
 
     Explicit functions are read, and those of two sites that OpenGM calls Potts, absolute and squared difference,
-    truncated or not; others are refused by name. Factors of three and more sites become auxiliary sites, see `read_uai`.
+    truncated or not; others are refused by name. Factors of three and more sites become auxiliary sites, see
+    `read_uai`.
 
     Parameters
     ----------
@@ -89,9 +90,7 @@ def _read(path: pathlib.Path, arrays: _Arrays) -> Factors:
     states = _integers(arrays("numbers-of-states", "ui"))
     if len(states) != header[2] or (len(states) and not 1 <= states.min() <= states.max() < 2**31):
         raise ValueError(f"its header tells {header[2]} sites, but numbers-of-states is of {len(states)}, from 1 on")
-    functions = [
-        _functions(arrays, int(kind), int(count)) for kind, count in header[5 : 5 + 2 * kinds].reshape(-1, 2)
-    ]
+    functions = [_functions(arrays, int(kind), int(count)) for kind, count in header[5 : 5 + 2 * kinds].reshape(-1, 2)]
     listed = _integers(arrays("factors", "ui")).tolist() if header[3] else []
     if 3 * header[3] > len(listed):
         raise ValueError(f"its header tells {header[3]} factors, but factors has {len(listed)} numbers")
@@ -108,7 +107,8 @@ def _read(path: pathlib.Path, arrays: _Arrays) -> Factors:
         table = functions[kind][number]
         if table.shape != factors.shape(scope):
             raise ValueError(
-                f"factor {index} has a function of shape {table.shape}, but its sites have {factors.shape(scope)} labels"
+                f"factor {index} has a function of shape {table.shape}, but the labels of its sites are "
+                f"{factors.shape(scope)}"
             )
         factors.add(scope, table)
     if at != len(listed):
@@ -121,7 +121,9 @@ def _functions(arrays: _Arrays, kind: int, count: int) -> list[np.ndarray]:
     if count == 0:
         return []
     if kind != _EXPLICIT and kind not in _PAIRWISE:
-        raise ValueError(f"it holds {_OTHERS.get(kind, 'functions')} (id {kind}), which are not read; make them explicit")
+        raise ValueError(
+            f"it holds {_OTHERS.get(kind, 'functions')} (id {kind}), which are not read; make them explicit"
+        )
     indices = _integers(arrays(f"function-id-{kind}/indices", "ui"))
     values = arrays(f"function-id-{kind}/values", "fui").astype(np.float64)
     if (np.isnan(values) | (values == -math.inf)).any():
@@ -162,7 +164,9 @@ def _explicit(indices: list[int], values: np.ndarray, count: int) -> list[np.nda
         tables.append(values[used : used + size].reshape(shape, order="F"))
         used += size
     if at != len(indices) or used != len(values):
-        raise ValueError(f"its explicit functions have {len(values) - used} values and {len(indices) - at} indices more")
+        raise ValueError(
+            f"its explicit functions have {len(values) - used} values and {len(indices) - at} indices more"
+        )
     return tables
 
 

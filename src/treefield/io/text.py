@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import lzma
 import pathlib
 import re
@@ -35,7 +34,11 @@ def read_packed(path: pathlib.Path) -> bytes:
     free = available_memory()
     limit = None if free is None else free // _PER_BYTE
     with path.open("rb") as raw:
-        file: Any = gzip.open(raw) if suffix == ".gz" else lzma.open(raw) if suffix == ".xz" else raw
+        file: Any = raw
+        if suffix == ".gz":
+            file = gzip.GzipFile(fileobj=raw)
+        elif suffix == ".xz":
+            file = lzma.LZMAFile(raw)  # noqa: SIM115
         parts, size = [], 0
         try:
             while part := file.read(_CHUNK):
@@ -55,19 +58,15 @@ def write_packed(path: Any, text: Iterable[str], *, force: bool = False) -> None
     """Write pieces of text, packed if the path ends in .gz or .xz; the same text gives the same bytes."""
     with writing(path, force=force) as temporary, temporary.open("wb") as raw:
         suffix = temporary.suffix.lower()
-        packed: Any
+        file: Any = raw
         if suffix == ".gz":
-            packed = gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0)
+            file = gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0)
         elif suffix == ".xz":
-            packed = lzma.open(raw, "wb")
-        else:
-            packed = io.BufferedWriter(raw)
+            file = lzma.LZMAFile(raw, "wb")  # noqa: SIM115
         for piece in text:
-            packed.write(piece.encode())
+            file.write(piece.encode())
         if suffix in PACKED:
-            packed.close()
-        else:
-            packed.detach()
+            file.close()
 
 
 class Tokens:

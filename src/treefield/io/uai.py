@@ -205,7 +205,8 @@ def _read_factors(path: pathlib.Path, values: str) -> Factors:
     scopes = []
     for index in range(cursor.integer("the number of factors", 0, cursor.left)):
         arity = cursor.integer(f"the arity of factor {index}", 0, size)
-        scopes.append(factors.checked_scope(cursor.integers(arity, f"the sites of factor {index}", 0, size - 1), index))
+        sites = cursor.integers(arity, f"the sites of factor {index}", 0, size - 1)
+        scopes.append(factors.checked_scope(sites, str(index)))
     for index, scope in enumerate(scopes):
         count = cursor.integer(f"the number of entries of factor {index}", 0)
         expected = math.prod(factors.shape(scope))

@@ -69,7 +69,7 @@ def _read_function(cursor: Cursor, factors: Factors, index: int, top: float, sha
     size = len(factors.label_counts)
     arity = cursor.integer(f"the arity of cost function {index}", -size, size)
     sites = cursor.integers(abs(arity), f"the sites of cost function {index}", 0, size - 1)
-    scope = factors.checked_scope(sites, index)
+    scope = factors.checked_scope(sites, str(index))
     default = _costs(cursor.floats(1, f"the default cost of cost function {index}"), top, cursor, index)
     rows = cursor.integer(f"the number of tuples of cost function {index}", -len(shared))
     shape = factors.shape(scope)
