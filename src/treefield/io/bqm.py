@@ -1,61 +1,141 @@
-"""dimod's binary files of quadratic models, read and written by dimod itself."""
+"""dimod's binary files of quadratic models, read and written without dimod, whose own reader trusts what files claim.
+
+The file is "DIMODBQM", its version, the length of a JSON header and the header; then the offset, for each variable the
+place of its first neighbour and its bias, and for each variable's neighbours, in turn, their number and the bias. Names
+of the variables are in the header (version 1), or in a section "VARS" behind all (version 2).
+"""
 
 from __future__ import annotations
 
+import json
+import struct
 from typing import Any
 
 import numpy as np
 
-from treefield.io.files import MissingPackageError, checked_input, checked_path, reading, shown, writing
-from treefield.io.spins import VARTYPES, Quadratic, check_sites, quadratic_of
+from treefield.io.files import checked_input, checked_path, reading, shown, writing
+from treefield.io.spins import VARTYPES, Quadratic, quadratic_of
 from treefield.io.text import read_packed
 from treefield.models.graph import GraphMRF
 from treefield.validation import choice
 
+_MAGIC = b"DIMODBQM"
+_FLOATS, _INTEGERS = ("float32", "float64"), ("int16", "int32", "int64", "uint16", "uint32", "uint64")
+_BLOCK = 64  # headers are filled up to a multiple of this
+
 
 def read_bqm(path: Any) -> GraphMRF:
-    """The model of a file that dimod's ``BinaryQuadraticModel.to_file`` made; needs the extra ``dimod``.
+    """The model of a file that dimod's ``BinaryQuadraticModel.to_file`` made.
 
     Variables named 0, 1, 2, ... are the sites of these numbers, others are numbered in the file's order. Labels 0 and 1
     stand for -1 and 1, or for 0 and 1, whichever the variables of the file are.
     """
     path = checked_input(path)
-    dimod = _dimod("reading", path)
     with reading(path, "a dimod model"):
-        bqm = dimod.BinaryQuadraticModel.from_file(read_packed(path))
-        vectors = bqm.to_numpy_vectors(return_labels=True)
-        check_sites(len(vectors.labels), path.stat().st_size)
-        numbers = {label for label in vectors.labels if type(label) is int}
-        site = np.arange(len(vectors.labels))
-        if numbers == set(range(len(site))):
-            site = np.array(vectors.labels, np.int64)
-        linear = np.zeros(len(site))
-        linear[site] = vectors.linear_biases
-        rows, columns, biases = vectors.quadratic
-        edges = np.stack([site[rows], site[columns]], axis=1)
-        order = np.lexsort((edges.max(axis=1), edges.min(axis=1)))
-        edges = np.sort(edges, axis=1)[order]
-        model = Quadratic(bqm.vartype.name, linear, edges, np.asarray(biases, np.float64)[order], float(vectors.offset))
-        return model.graph()
+        return _read(read_packed(path)).graph()
+
+
+def _read(data: bytes) -> Quadratic:
+    if data[:8] != _MAGIC or len(data) < 14:
+        raise ValueError("it does not begin with DIMODBQM and a header")
+    version, length = data[8], struct.unpack("<I", data[10:14])[0]
+    if version not in (1, 2):
+        raise ValueError(f"its version is {version}, expected 1 or 2")
+    header = _json(data[14 : 14 + length], dict, "header")
+    choice(header.get("vartype"), "vartype", VARTYPES)
+    for name, allowed in {"dtype": _FLOATS, "itype": _INTEGERS, "ntype": _INTEGERS}.items():
+        choice(header.get(name), name, allowed)
+    shape = header.get("shape")
+    if not (isinstance(shape, list) and len(shape) == 2 and all(type(n) is int and n >= 0 for n in shape)):
+        raise ValueError(f"its shape is {str(shape)[:40]}, expected the numbers of variables and of interactions")
+    size, edges = shape
+    real = np.dtype(header["dtype"]).newbyteorder("<")
+    linear = np.dtype([("place", np.dtype(header["ntype"]).newbyteorder("<")), ("bias", real)])
+    quadratic = np.dtype([("site", np.dtype(header["itype"]).newbyteorder("<")), ("bias", real)])
+    at = 14 + length
+    ends = np.cumsum([at, real.itemsize, size * linear.itemsize, 2 * edges * quadratic.itemsize], dtype=object)
+    if size < 1 or ends[-1] > len(data):
+        raise ValueError(f"it tells {size} variables and {edges} interactions, but has {len(data)} bytes")
+    offset = float(np.frombuffer(data, real, 1, at)[0])
+    biases = np.frombuffer(data, linear, size, ends[1])
+    beside = np.frombuffer(data, quadratic, 2 * edges, ends[2])
+    places = np.append(biases["place"].astype(np.int64), 2 * edges)
+    others = beside["site"].astype(np.int64)
+    if places[0] != 0 or (np.diff(places) < 0).any() or (edges and not 0 <= others.min() <= others.max() < size):
+        raise ValueError("its neighbours are not in order")
+    own = np.repeat(np.arange(size), np.diff(places))
+    once = others < own
+    if once.sum() != edges:
+        raise ValueError(f"it tells {edges} interactions, but lists {once.sum()}")
+    site = _sites(header.get("variables"), data[ends[3] :], version, size)
+    pairs = np.sort(np.stack([site[others[once]], site[own[once]]], axis=1), axis=1)
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    fields = np.empty(size)
+    fields[site] = biases["bias"]
+    weights = beside["bias"][once].astype(np.float64)
+    return Quadratic(header["vartype"], fields, pairs[order], weights[order], offset)
+
+
+def _sites(variables: Any, rest: bytes, version: int, size: int) -> np.ndarray:
+    """The site of each variable: its name, if the names are 0, 1, 2, ... in any order."""
+    names = variables
+    if version == 2 and variables:
+        if rest[:4] != b"VARS" or len(rest) < 8:
+            raise ValueError("it has no names of its variables")
+        names = _json(rest[8 : 8 + struct.unpack("<I", rest[4:8])[0]], list, "list of variables")
+    if not names:
+        return np.arange(size)
+    if not isinstance(names, list) or len(names) != size:
+        raise ValueError(f"it names {len(names) if isinstance(names, list) else 'no'} variables, but has {size}")
+    if all(type(name) is int for name in names) and sorted(names) == list(range(size)):
+        return np.array(names, np.int64)
+    return np.arange(size)
+
+
+def _json(text: bytes, kind: type, what: str) -> Any:
+    try:
+        value = json.loads(text.decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise ValueError(f"its {what} is damaged") from None
+    if not isinstance(value, kind):
+        raise ValueError(f"its {what} is damaged")
+    return value
 
 
 def write_bqm(path: Any, mrf: GraphMRF, *, vartype: str = "SPIN", force: bool = False) -> None:
-    """Write a model of two labels as a file for dimod's ``BinaryQuadraticModel.from_file``; needs the extra
-    ``dimod``."""
+    """Write a model of two labels as a file for dimod's ``BinaryQuadraticModel.from_file``.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import treefield as tf, treefield.io
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "model.bqm")
+    ...     treefield.io.write_bqm(path, tf.GraphMRF([[0, 1], [0, 3]], [(0, 1)], tf.Potts(4)))
+    ...     treefield.io.read_bqm(path).energy([0, 1])
+    7.0
+    """
     choice(vartype, "vartype", VARTYPES)
     path = checked_path(path)
     model = quadratic_of(mrf, vartype, shown(path))
-    dimod = _dimod("writing", path)
-    rows, columns = model.edges.T if len(model.edges) else np.zeros((2, 0), np.int32)
-    vectors = (model.linear, (rows, columns, model.quadratic), model.offset)
-    bqm = dimod.BinaryQuadraticModel.from_numpy_vectors(*vectors, vartype=vartype)
-    with writing(path, force=force) as temporary, bqm.to_file() as file:
-        temporary.write_bytes(file.read())
-
-
-def _dimod(doing: str, path: Any) -> Any:
-    try:
-        import dimod
-    except ImportError as error:
-        raise MissingPackageError(f'{doing} {shown(path)} needs dimod: pip install "treefield[dimod]"') from error
-    return dimod
+    header = {
+        "dtype": "float64",
+        "itype": "int32",
+        "ntype": "int32",
+        "shape": [mrf.size, len(model.edges)],
+        "type": "BinaryQuadraticModel",
+        "variables": False,
+        "vartype": vartype,
+    }
+    text = json.dumps(header).encode() + b"\n"
+    text += b" " * (-(len(text) + 14) % _BLOCK)
+    own = np.concatenate([model.edges[:, 0], model.edges[:, 1]])
+    other = np.concatenate([model.edges[:, 1], model.edges[:, 0]])
+    order = np.lexsort((other, own))
+    beside = np.empty(len(own), [("site", "<i4"), ("bias", "<f8")])
+    beside["site"], beside["bias"] = other[order], np.tile(model.quadratic, 2)[order]
+    linear = np.empty(mrf.size, [("place", "<i4"), ("bias", "<f8")])
+    linear["place"], linear["bias"] = np.searchsorted(own[order], np.arange(mrf.size)), model.linear
+    parts = [_MAGIC, b"\2\0", struct.pack("<I", len(text)), text, struct.pack("<d", model.offset)]
+    with writing(path, force=force) as temporary:
+        temporary.write_bytes(b"".join([*parts, linear.tobytes(), beside.tobytes()]))
