@@ -57,7 +57,7 @@ def test_damaged_packs_and_bombs_are_refused(tmp_path, monkeypatch, suffix):
 def test_what_is_no_model_is_refused(tmp_path):
     for name in ("a.png", "a.npz.gz", "a.h5.xz", "a.gz"):
         (tmp_path / name).write_bytes(b"")
-        check_refused(lambda name=name: read_model(tmp_path / name), ValueError, name, "no suffix of a model", ".uai")
+        check_refused(lambda name=name: read_model(tmp_path / name), ValueError, name, "not a model by its suffix", ".uai")
     check_refused(lambda: write_model(tmp_path / "b.txt", POSITIVE), ValueError, "b.txt", "suffix", ".uai")
     check_refused(lambda: read_model(tmp_path / "b.uai"), FileNotFoundError, "there is no file", "b.uai")
     check_refused(lambda: read_model(tmp_path), IsADirectoryError, "folder")

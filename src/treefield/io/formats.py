@@ -84,7 +84,7 @@ def _chosen(path: pathlib.Path, which: int) -> Callable[..., Any]:
     found = (_TEXT if packed else {**_TEXT, **_BINARY}).get(suffix_of(path))
     if found is None:
         expected = ", ".join(_TEXT if packed else SUFFIXES)
-        raise ValueError(f"{shown(path)} has no suffix of a model that is known, expected one of {expected}")
+        raise ValueError(f"{shown(path)} is not a model by its suffix, expected one of {expected}")
     return found[which]
 
 
