@@ -51,13 +51,13 @@ def test_damaged_packs_and_bombs_are_refused(tmp_path, monkeypatch, suffix):
     check_refused(lambda: read_model(path), ValueError, str(path), "cannot be unpacked")
     path.write_bytes(pack(b"MARKOV" + b" " * 50_000_000))
     monkeypatch.setattr("treefield.io.text.available_memory", lambda: 160_000_000)
-    check_refused(lambda: read_model(path), MemoryError, str(path), "more than 10 MB of text", "160 MB")
+    check_refused(lambda: read_model(path), MemoryError, str(path), "more than 5 MB of text", "160 MB")
 
 
 def test_what_is_no_model_is_refused(tmp_path):
     for name in ("a.png", "a.npz.gz", "a.h5.xz", "a.gz"):
         (tmp_path / name).write_bytes(b"")
-        check_refused(lambda name=name: read_model(tmp_path / name), ValueError, name, "not a model by its suffix", ".uai")
+        check_refused(lambda name=name: read_model(tmp_path / name), ValueError, name, "not a model by its suffix")
     check_refused(lambda: write_model(tmp_path / "b.txt", POSITIVE), ValueError, "b.txt", "suffix", ".uai")
     check_refused(lambda: read_model(tmp_path / "b.uai"), FileNotFoundError, "there is no file", "b.uai")
     check_refused(lambda: read_model(tmp_path), IsADirectoryError, "folder")
@@ -69,8 +69,7 @@ def test_what_is_no_model_is_refused(tmp_path):
 
 def test_a_file_that_is_there_stays_unless_forced(tmp_path):
     write_model(tmp_path / "a.uai", POSITIVE)
-    for name in ("a.uai",):
-        check_refused(lambda name=name: write_model(tmp_path / name, SPINS), FileExistsError, "--force")
+    check_refused(lambda: write_model(tmp_path / "a.uai", SPINS), FileExistsError, "--force")
     write_model(tmp_path / "a.uai", SPINS, force=True)
     assert read_model(tmp_path / "a.uai").size == 3
 
@@ -101,7 +100,8 @@ def test_a_graph_can_be_made_by_hand(tmp_path):
     np.savez(tmp_path / "a.npz", unary=np.zeros((3, 2)), edges=[(0, 1), (1, 2)], potts=4.0)
     assert repr(load_model(tmp_path / "a.npz")) == "GraphMRF(sites=3, edges=2, labels=2, pairwise=Potts(4))"
     tables = np.arange(8).reshape(2, 2, 2)
-    np.savez(tmp_path / "b.npz", unary=np.zeros((3, 2)), edges=[(0, 1), (1, 2)], tables=tables, offset=1, weights=[1, 2])
+    edges = [(0, 1), (1, 2)]
+    np.savez(tmp_path / "b.npz", unary=np.zeros((3, 2)), edges=edges, tables=tables, offset=1, weights=[1, 2])
     assert load_model(tmp_path / "b.npz").energy([0, 1, 1]) == 1 + 1 + 14
 
 

@@ -28,7 +28,7 @@ def read_bqm(path: Any) -> GraphMRF:
     """The model of a file that dimod's ``BinaryQuadraticModel.to_file`` made.
 
     Variables named 0, 1, 2, ... are the sites of these numbers, others are numbered in the file's order. Labels 0 and 1
-    stand for -1 and 1, or for 0 and 1, whichever the variables of the file are.
+    stand for -1 and 1, or for 0 and 1, whichever the variables of the file are. `write_bqm` has an example.
     """
     path = checked_input(path)
     with reading(path, "a dimod model"):

@@ -7,6 +7,7 @@ disagrees with them. The energies are those of the file, wherever the auxiliary 
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import math
 from typing import Any
@@ -18,6 +19,7 @@ from treefield.models.graph import GraphMRF
 from treefield.models.pairwise import Potts
 
 MOST_ASSIGNMENTS = 4096  # labels that an auxiliary site may have
+MOST_SITES = 1000  # that one factor may have
 _FREE_CELLS, _CELLS_PER_WORD = 2**24, 64  # what a file may grow to, beside what is written in it
 
 
@@ -47,8 +49,10 @@ class Factors:
         """A scope without repeated sites, each of them there."""
         sites = tuple(int(site) for site in scope)
         if len(set(sites)) < len(sites):
-            twice = next(site for site in sites if sites.count(site) > 1)
+            twice = collections.Counter(sites).most_common(1)[0][0]
             raise ValueError(f"{self.name} {where} names site {twice} twice")
+        if len(sites) > MOST_SITES:
+            raise ValueError(f"{self.name} {where} is of {len(sites)} sites, expected up to {MOST_SITES}")
         if sites and not 0 <= min(sites) <= max(sites) < len(self.label_counts):
             raise ValueError(
                 f"{self.name} {where} names site {max(sites)}, but sites are 0 to {len(self.label_counts) - 1}"

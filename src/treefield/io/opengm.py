@@ -39,7 +39,7 @@ def read_opengm(path: Any, group: str | None = None) -> GraphMRF:
     ----------
     path : path of the file
     group : str, optional
-        The group of the model, where the file has several.
+        The group of the model, where the file has several. `write_opengm` has an example.
     """
     path = checked_input(path)
     h5py = _h5py("reading", path)
@@ -191,6 +191,16 @@ def write_opengm(path: Any, mrf: GraphMRF, *, force: bool = False) -> None:
     """Write a model as an OpenGM file of explicit functions, in a group ``gm``; needs the extra ``formats``.
 
     Equal tables are written once.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import treefield as tf, treefield.io
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "model.h5")
+    ...     treefield.io.write_opengm(path, tf.GraphMRF([[0, 1], [0, 3]], [(0, 1)], tf.Potts(4)))
+    ...     treefield.io.read_opengm(path).energy([0, 1])
+    7.0
     """
     path = checked_path(path)
     refuse_auxiliary(mrf, shown(path))

@@ -86,6 +86,14 @@ def write_rudy(path: Any, mrf: GraphMRF, *, force: bool = False) -> None:
 
 
 def max_cut(mrf: GraphMRF, x: Any) -> float:
-    """The weight of the edges that a labelling of a max-cut model cuts: (sum of weights - energy) / 2."""
+    """The weight of the edges that a labelling of a max-cut model cuts: (sum of weights - energy) / 2.
+
+    Examples
+    --------
+    >>> import numpy as np, treefield as tf, treefield.io
+    >>> mrf = tf.GraphMRF(np.zeros((3, 2)), [(0, 1), (1, 2)], np.array([[1, -1], [-1, 1]]), weights=[4, 3])
+    >>> treefield.io.max_cut(mrf, [0, 1, 1])
+    4.0
+    """
     total = float(np.sum(quadratic_of(mrf, "SPIN", "the cut").quadratic))
     return (total - mrf.energy(x)) / 2

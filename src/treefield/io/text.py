@@ -16,7 +16,7 @@ from treefield.io.files import TooLargeError, available_memory, in_units, shown,
 
 PACKED = (".gz", ".xz")
 _CHUNK = 2**20
-_PER_BYTE = 16  # bytes of memory that a byte of text may need while it becomes numbers
+_PER_BYTE = 32  # bytes of memory that a byte of text may need while it becomes numbers
 _SPACES = np.zeros(256, bool)
 _SPACES[list(b" \t\r\n\v\f")] = True
 _SHOWN = 24  # characters of a word that a message shows
@@ -94,7 +94,7 @@ class Tokens:
     def where(self, index: int) -> str:
         """The place of a word, for messages."""
         if index >= len(self):
-            return f"after its last line, {self.data.count(10) + (not self.data.endswith(chr(10).encode()))}"
+            return "its end"
         word = self.word(index)
         word = word if len(word) <= _SHOWN else f"{word[: _SHOWN - 3]}..."
         return f"line {self.data.count(10, 0, int(self.starts[index])) + 1} ({word!r})"
@@ -186,9 +186,7 @@ def numbers_text(values: np.ndarray) -> str:
 
 def short(value: float) -> str:
     """A float as the shortest text that gives it back."""
-    if value == int(value) if abs(value) < 1e15 else False:
-        return str(int(value))
-    return repr(value)
+    return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(value)
 
 
 def file_words(text: str) -> str:

@@ -178,7 +178,18 @@ def write_mpe(path: Any, x: Any, *, force: bool = False) -> None:
 
 
 def read_mpe(path: Any) -> np.ndarray:
-    """The labelling of a file that `write_mpe`, or another solver, wrote; of several answers the last."""
+    """The labelling of a file that `write_mpe`, or another solver, wrote; of several answers the last.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from treefield.io import read_mpe
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "model.uai.MPE")
+    ...     _ = path.write_text("MPE 2 0 0 2 1 0")
+    ...     read_mpe(path)
+    array([1, 0], dtype=int32)
+    """
     path = checked_input(path)
     with reading(path, "an answer of an MPE task"):
         tokens = Tokens(read_packed(path))
