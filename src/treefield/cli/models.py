@@ -109,7 +109,7 @@ def solve(
     out_file: Annotated[pathlib.Path | None, typer.Option("--out", help="The same as OUT.")] = None,
     evid: Annotated[pathlib.Path | None, typer.Option(help="UAI: the file of labels that are known.")] = None,
     values: Annotated[
-        str | None, typer.Option(help=f"UAI: what tables hold, {', '.join(VALUES)} [{VALUES[0]}].")
+        str | None, typer.Option(help=f"UAI: what tables hold: {', '.join(VALUES)}; {VALUES[0]} if not given.")
     ] = None,
     *,
     shared: Shared,
