@@ -74,7 +74,12 @@ def test_a_large_function_with_few_allowed_assignments_is_read(tmp_path):
     (tmp_path / "a.wcsp").write_text(text)
     mrf = read_wcsp(tmp_path / "a.wcsp")
     assert mrf.auxiliary == 1 and mrf.size == 31 and mrf.label_counts[30] == 2
-    assert least(mrf, [7] * 30) == 5 and least(mrf, [9] * 29 + [3]) == 2 and math.isinf(least(mrf, [7] * 29 + [8]))
+    assert least(mrf, [7] * 30) == 5
+    assert least(mrf, [9] * 29 + [3]) == 2 and math.isinf(least(mrf, [7] * 29 + [8]))
+    again = f"30 {' '.join(map(str, reversed(range(30))))} 100 2\n{rows[0]}\n{' '.join(['1'] * 30)} 4\n"
+    (tmp_path / "b.wcsp").write_text(text.replace("1 100", "2 100", 1) + again)
+    both = read_wcsp(tmp_path / "b.wcsp")
+    assert both.auxiliary == 1 and both.label_counts[30] == 1 and least(both, [7] * 30) == 10
 
 
 def test_too_many_assignments_are_refused(tmp_path):

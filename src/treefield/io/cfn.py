@@ -362,7 +362,9 @@ def _decimal(cost: float, decimals: int | None) -> str:
     """A cost without an exponent; nothing for a forbidden one."""
     if cost == math.inf:
         return ""
-    value = decimal.Decimal(repr(cost + 0.0))
+    if abs(cost) < 1e15 and cost == int(cost):
+        return str(int(cost))
+    value = decimal.Decimal(repr(cost))
     text = format(value if decimals is None else round(value, decimals), "f")
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text in ("-0", "") else text
