@@ -9,6 +9,7 @@ import time
 import applications
 import curves
 import dual
+import graphs
 import growth
 import measure
 import record
@@ -31,6 +32,9 @@ SECTIONS = {
         dual.middlebury,
         dual.frustrated,
         curves.curves,
+        graphs.optima,
+        graphs.samplers,
+        graphs.as_graph,
         applications.depth,
         applications.noise,
         applications.startup,

@@ -11,7 +11,7 @@ import numpy as np
 
 from treefield.kernels.components import add_change, join, number_roots
 from treefield.kernels.jit import inlined, kernel
-from treefield.kernels.lanes import LANES, cast, full, lane, load, minimum, store
+from treefield.kernels.lanes import LANES, cast, full, least_of, load, minimum, store
 
 POTTS, LINEAR = 0, 1  # other kinds are tables
 
@@ -113,21 +113,11 @@ def least(h, at, count):
     low = load(h, at)
     for s in range(LANES, count, LANES):
         low = minimum(load(h, at + s), low)
-    return least_lane(low)
+    return least_of(low)
 
 
 @inlined
-def least_lane(lanes):
-    """The least of eight numbers."""
-    low = lane(lanes, 0)
-    for k in range(1, LANES):
-        low = min(low, lane(lanes, k))
-    return low
-
-
-@inlined
-def _send_potts(weight, h, at, count, out, others):
-    low = least(h, at, count)
+def _send_potts(weight, h, at, count, low, out, others):
     if weight >= 0:
         most = full(low + weight)
         for s in range(0, others, LANES):
@@ -145,9 +135,9 @@ def _send_potts(weight, h, at, count, out, others):
 
 
 @inlined
-def _send_linear(graph, weight, h, at, count, out, others):
+def _send_linear(graph, weight, h, at, count, low, out, others):
     positions = graph.positions
-    most = least(h, at, count) + weight * positions[len(positions) - 1]
+    most = low + weight * positions[len(positions) - 1]
     labels = max(count, others)
     carried = np.inf
     for s in range(labels):
@@ -179,41 +169,41 @@ def _send_table(graph, link, weight, h, at, count, out, others):
             for t in range(0, count, LANES):
                 costs = cast(load(graph.tables, start + s * row + t), np.float64)
                 best = minimum(load(h, at + t) + full(weight) * costs, best)
-            out[s] = least_lane(best)
+            out[s] = least_of(best)
 
 
 @inlined
-def send(graph, link, h, at, count, out, others):
-    """out[s] = min over t of h[at + t] + cost(t, s), for each of the neighbour's `others` labels s (Eq. 5).
+def send(graph, link, h, at, count, low, out, others):
+    """out[s] = min over t of h[at + t] + cost(t, s), for each of the neighbour's `others` labels s (Eq. 5); `low` is
+    the least h.
 
     After its `count` labels `h` must have infinity up to the next multiple of eight; `out` must have room for the
     greatest number of labels and seven more, and what is there beyond the neighbour's labels means nothing.
     """
     weight = graph.weights[link >> 1]
     if graph.kind == POTTS:
-        _send_potts(weight, h, at, count, out, others)
+        _send_potts(weight, h, at, count, low, out, others)
     elif graph.kind == LINEAR:
-        _send_linear(graph, weight, h, at, count, out, others)
+        _send_linear(graph, weight, h, at, count, low, out, others)
     else:
         _send_table(graph, link, weight, h, at, count, out, others)
 
 
 @inlined
-def best_given(graph, link, h, at, count, label):
-    """The lowest label s that minimises h[at + s] + cost(s, label)."""
+def best_given(graph, link, h, at, count, low, label):
+    """The lowest label s that minimises h[at + s] + cost(s, label); `low` is the least h."""
     weight = graph.weights[link >> 1]
     if graph.kind == POTTS and weight >= 0:
-        low = least(h, at, count)
         if label < count and h[at + label] < low + weight:
             return np.int64(label)
         for s in range(count):
             if h[at + s] == low or (s == label and h[at + s] == low + weight):
                 return np.int64(s)
-    best, low = np.int64(0), np.inf
+    best, least_cost = np.int64(0), np.inf
     for s in range(count):
         value = h[at + s] + link_cost(graph, link, s, label)
-        if value < low:
-            best, low = s, value
+        if value < least_cost:
+            best, least_cost = s, value
     return best
 
 

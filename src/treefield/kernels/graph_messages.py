@@ -51,7 +51,7 @@ def _send_over(graph, messages, i, k, share):
         store(h, s, full(share) * load(messages.belief, s) - load(messages.values, start + s))
     for s in range(count, -(-count // LANES) * LANES):
         h[s] = np.inf
-    send(graph, graph.links[k], h, 0, count, messages.out, others)
+    send(graph, graph.links[k], h, 0, count, least(h, 0, count), messages.out, others)
     for s in range(others, -(-others // LANES) * LANES):
         messages.out[s] = np.inf
     low = least(messages.out, 0, others)

@@ -30,11 +30,12 @@ class Forest(NamedTuple):
 
 class ForestSpace(NamedTuple):
     """What the search on a forest needs, and finds there when it solves the forest again: where each place has its
-    costs in `h`, and these; where it has its message to its parent, and these. The old and the new label of each place,
-    and `out`, as in `send`, are work space."""
+    costs in `h`, these, and the least of them; where it has its message to its parent, and these. The old and the new
+    label of each place, and `out`, as in `send`, are work space."""
 
     places: np.ndarray
     h: np.ndarray
+    lows: np.ndarray
     starts: np.ndarray
     messages: np.ndarray
     old: np.ndarray
@@ -226,8 +227,10 @@ def _upward(graph, state, forest, begin, end, bit, space, temperature, seed):
             continue
         parent = forest.sites[forest.parents[p]]
         others = label_count(graph, parent)
-        send(graph, forest.links[p], h, space.places[p], count, out, others)
-        if _replaced(messages, space.starts[p], out, least(h, space.places[p], count), others):
+        low = least(h, space.places[p], count)
+        space.lows[p] = low
+        send(graph, forest.links[p], h, space.places[p], count, low, out, others)
+        if _replaced(messages, space.starts[p], out, low, others):
             state.dirty[parent] |= bit
 
 
@@ -248,7 +251,7 @@ def _downward(graph, state, forest, begin, end, bit, space):
             new[p] = lowest_label(h, space.places[p], count)
         else:
             link = forest.links[p]
-            new[p] = best_given(graph, link, h, space.places[p], count, new[parent])
+            new[p] = best_given(graph, link, h, space.places[p], count, space.lows[p], new[parent])
             if new[p] != old[p] and new[parent] != old[parent]:
                 change += rounded(state, link_cost(graph, link, new[p], new[parent]))
                 change += rounded(state, link_cost(graph, link, old[p], old[parent]))

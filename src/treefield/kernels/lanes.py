@@ -358,20 +358,37 @@ def lane(typingctx, value, k):
     return value.element(value, types.intp), codegen
 
 
+def _folded(value, builder, vector, fold):
+    """One number from all lanes: the upper half folded onto the lower, again and again."""
+    half = value.count // 2
+    while half:
+        turned = builder.shuffle_vector(
+            vector, vector, order_of([(k + half) % value.count for k in range(value.count)])
+        )
+        vector = fold(vector, turned)
+        half //= 2
+    return builder.extract_element(vector, ir.Constant(_I32, 0))
+
+
 @intrinsic
 def sum_of(typingctx, value):
     """The sum of the lanes, always in the same order: of eight ((0+4)+(2+6)) + ((1+5)+(3+7))."""
 
     def codegen(context, builder, sig, args):
-        (vector,) = args
-        half = value.count // 2
-        while half:
-            turned = builder.shuffle_vector(
-                vector, vector, order_of([(k + half) % value.count for k in range(value.count)])
-            )
-            vector = (builder.fadd if _is_float(value) else builder.add)(vector, turned)
-            half //= 2
-        return builder.extract_element(vector, ir.Constant(_I32, 0))
+        return _folded(value, builder, args[0], builder.fadd if _is_float(value) else builder.add)
+
+    return value.element(value), codegen
+
+
+@intrinsic
+def least_of(typingctx, value):
+    """The least of the lanes."""
+
+    def codegen(context, builder, sig, args):
+        def fold(a, b):
+            return builder.select(_compare(builder, value, "<", a, b), a, b)
+
+        return _folded(value, builder, args[0], fold)
 
     return value.element(value), codegen
 

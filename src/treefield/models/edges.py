@@ -45,7 +45,7 @@ class Edges:
         """The table of one edge, weight included."""
         first, second = (int(counts[site]) for site in self.sites[edge])
         if self.shared is not None and self.kind != "tables":
-            return self.weights[edge] * self.shared.table(max(first, second))[:first, :second]
+            return self.weights[edge] * self.shared.table(int(counts.max()))[:first, :second]
         stride, start = self.stride or second, self.table_starts[edge]
         rows = self.tables[start : start + first * stride].reshape(first, stride)
         return self.weights[edge] * rows[:, :second].astype(np.float64)
@@ -70,13 +70,7 @@ class Edges:
 
     def forbid(self, big: float) -> None:
         """Give forbidden pairs a finite cost; weights must not change it, so they go into the tables."""
-        if self.stride == 0 and bool(np.all(self.weights == 1)):
-            pass
-        elif bool((self.weights < 0).any()):
-            raise ValueError(
-                "a negative weight times a forbidden (+inf) pairwise cost would be -inf; make the weights at least 0"
-            )
-        else:
+        if self.stride > 0 or not bool(np.all(self.weights == 1)):
             size = len(self.tables)
             factors, number = np.unique(self.weights, return_inverse=True)
             self.tables = (factors[:, None] * self.tables.astype(np.float64)).reshape(-1)
@@ -91,8 +85,10 @@ def as_edges(edges: Any, pairwise: Any, weights: Any, counts: np.ndarray) -> Edg
     """The edges of a graph as given, checked against its sites' label counts."""
     sites = _checked_sites(edges, len(counts))
     factors = _checked_weights(weights, len(sites))
-    if isinstance(pairwise, Pairwise) or (callable(pairwise) and not isinstance(pairwise, type)):
-        return _shared(sites, factors, as_pairwise(pairwise, int(counts.max())), counts)
+    if isinstance(pairwise, Pairwise):
+        return _shared(sites, factors, pairwise, counts)
+    if callable(pairwise) and not isinstance(pairwise, type):  # of as many labels as the sites of an edge have
+        return _shared(sites, factors, as_pairwise(pairwise, int(counts.max())), counts, cut=True)
     if isinstance(pairwise, np.ndarray) and pairwise.ndim == 2:
         return _shared(sites, factors, _one_table(pairwise), counts)
     if isinstance(pairwise, list | tuple) and len(pairwise) and np.ndim(pairwise[0]) == 1:  # rows of one table
@@ -101,11 +97,15 @@ def as_edges(edges: Any, pairwise: Any, weights: Any, counts: np.ndarray) -> Edg
 
 
 def _checked_sites(edges: Any, size: int) -> np.ndarray:
-    sites = np.asarray(edges)
+    try:
+        sites = np.asarray(edges)
+    except ValueError:
+        raise ValueError("edges must be an (m, 2) array, but its rows differ in length") from None
     if sites.size == 0:
         return np.zeros((0, 2), np.int32)
     if sites.dtype.kind not in "ui":
-        raise TypeError(f"edges must be an (m, 2) array of integers, got dtype {sites.dtype}")
+        hint = f"; give list({type(edges).__name__}) or an array" if sites.ndim == 0 else ""
+        raise TypeError(f"edges must be an (m, 2) array of integers, got dtype {sites.dtype}{hint}")
     if sites.ndim != 2 or sites.shape[1] != 2:
         raise ValueError(f"edges must be an (m, 2) array, the two sites of each edge, got shape {sites.shape}")
     if len(sites) >= 2**30:
@@ -142,18 +142,25 @@ class _Rectangle(Table):
         self.V = V.astype(np.float64)
 
 
-def _shared(sites: np.ndarray, weights: np.ndarray, pairwise: Pairwise, counts: np.ndarray) -> Edges:
-    """Edges of one pairwise cost; the pairwise cost's own weight is in theirs."""
+def _shared(
+    sites: np.ndarray, weights: np.ndarray, pairwise: Pairwise, counts: np.ndarray, *, cut: bool = False
+) -> Edges:
+    """Edges of one pairwise cost; the pairwise cost's own weight is in theirs. A table that is `cut` may be larger than
+    an edge needs."""
     if not hasattr(pairwise, "table") or type(pairwise).table is Pairwise.table:
         raise TypeError(f"{type(pairwise).__name__} is for grids; give a graph's tables as a list, one for each edge")
     labels = int(counts.max())
     table = pairwise.V if isinstance(pairwise, Table) else None
     if table is not None:
-        _check_sizes(sites, counts, np.broadcast_to(table.shape, (len(sites), 2)), "pairwise")
+        if bool(np.isinf(table).any()):
+            _refuse_negative(weights, "pairwise")
+        if not cut:
+            _check_sizes(sites, counts, np.broadcast_to(table.shape, (len(sites), 2)), "pairwise")
     if table is not None and not (table.shape[0] == table.shape[1] and np.array_equal(table, table.T)):
         _, first, flipped = _pairs(sites)
         if len(first) < len(sites) and bool(flipped.any()):  # an edge there and one back cannot be one weight
-            return _own(sites, weights, [table] * len(sites), counts)
+            tables = {shape: table[: shape[0], : shape[1]] for shape in {tuple(counts[pair]) for pair in sites}}
+            return _own(sites, weights, [tables[tuple(counts[pair])] for pair in sites], counts)
     loops = (sites[:, 0] == sites[:, 1]) & (weights != 0)
     loop_costs: list[np.ndarray] = []
     if loops.any():
@@ -196,6 +203,9 @@ def _own(sites: np.ndarray, weights: np.ndarray, pairwise: Any, counts: np.ndarr
     tables = _checked_tables(pairwise, len(sites))
     shapes = np.array([table.shape for table in tables], np.int64).reshape(-1, 2)
     _check_sizes(sites, counts, shapes, "pairwise[{}]")
+    for e in np.flatnonzero(weights < 0):
+        if bool(np.isinf(tables[e]).any()):
+            _refuse_negative(weights[e : e + 1], f"pairwise[{e}]")
     loops = np.flatnonzero((sites[:, 0] == sites[:, 1]) & (weights != 0))
     loop_costs = [weights[e] * tables[e].astype(np.float64) for e in loops]
     kept = np.flatnonzero((sites[:, 0] != sites[:, 1]) & (weights != 0))
@@ -242,6 +252,11 @@ def _checked_tables(pairwise: Any, edges: int) -> list[np.ndarray]:
     if len(pairwise) != edges:
         raise ValueError(f"pairwise has {len(pairwise)} tables, but there are {edges} edges")
     if isinstance(pairwise, np.ndarray):
+        if pairwise.ndim != 3:
+            raise ValueError(
+                f"pairwise has shape {pairwise.shape}, expected one table (labels, labels), or one for each edge "
+                "(edges, labels, labels)"
+            )
         real_array(pairwise, "pairwise")
         if pairwise.size:
             refuse_nan(pairwise, "pairwise")
@@ -256,6 +271,14 @@ def _checked_tables(pairwise: Any, edges: int) -> list[np.ndarray]:
         refuse_nan(array, f"pairwise[{number}]")
         known[id(table)] = array
     return [known[id(table)] for table in pairwise]
+
+
+def _refuse_negative(weights: np.ndarray, name: str) -> None:
+    if bool((weights < 0).any()):
+        raise ValueError(
+            f"a negative weight ({weights.min():g}) times a forbidden (+inf) cost of {name} would be -inf; make the "
+            "weights at least 0"
+        )
 
 
 def _check_sizes(sites: np.ndarray, counts: np.ndarray, shapes: np.ndarray, name: str) -> None:

@@ -175,6 +175,7 @@ class _LabelCosts(SiteCosts):
         return ForestSpace(
             places=places,
             h=room("h", places[-1]),
+            lows=room("lows", len(forest.sites)),
             starts=starts,
             messages=room("messages", starts[-1]),
             old=room("old", len(forest.sites), np.int32),
