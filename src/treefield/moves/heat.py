@@ -9,7 +9,7 @@ import numpy as np
 from treefield.moves.protocol import ascending, falling, usual_temperatures
 from treefield.validation import labels_of, model
 
-_LEAST, _SHORT, _LONG = 8, 32, 4096  # sweeps: the fewest, and between which numbers the most are
+_LEAST, _SHORT, _LONG = 8, 16, 4096  # sweeps: the fewest, and between which numbers the most are
 _HOTTER = 3.0  # trees hold together where single sites do not
 _COLDER = 1 / 30  # of the cold temperature: the lowest at which a jump ends, rarely
 _WORK = 2**23  # sites x labels x sweeps of the longest jump, in between
@@ -26,7 +26,7 @@ class HeatJump:
     ----------
     sweeps : (least, most), optional
         How many sweeps over all sites a jump makes, drawn log-uniformly between these. The default is from 8 to the
-        more the smaller the model is: 32 to 4096.
+        more the smaller the model is: 16 to 4096.
     temperatures : (hot, cold), optional
         The jump starts at a temperature drawn log-uniformly between these and ends at the cold one or below; the
         default is that of `anneal`.
