@@ -87,6 +87,9 @@ def labelling(x: Any, mrf: Any, name: str = "x", copy: bool = True) -> np.ndarra
         )
     if array.shape != mrf.shape:
         raise ValueError(f"{name} has shape {array.shape}, but the model's is {mrf.shape}")
+    mask = getattr(mrf, "mask", None)
+    if mask is not None:  # whatever is given where there is no site
+        array = np.where(mask, array, 0)
     if array.size and (array.min() < 0 or array.max() >= mrf.labels):
         raise ValueError(f"{name} holds labels from {array.min()} to {array.max()}, expected 0 to {mrf.labels - 1}")
     _check_counts(array, mrf, name)

@@ -1,4 +1,4 @@
-"""Grid models: every site of a 2-D or 3-D grid is joined to its neighbours along each axis."""
+"""Grid models: every site of a 2-D or 3-D grid is joined to its neighbours, along each axis or all around."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from treefield.kernels.kinds import EdgeTablesRule
-from treefield.models.pairwise import EdgeTables, Pairwise, as_pairwise, edge_shape, finite_range
-from treefield.validation import labelling, labels_of, real_array, smallest_dtype
+from treefield.models.engines import GraphEngine, PlainEngine
+from treefield.models.lattice import checked_unary, checked_weights, lattice, masked_weights
+from treefield.models.pairwise import EdgeTables, Pairwise, as_pairwise, finite_range
+from treefield.validation import labelling
 
 if TYPE_CHECKING:
     from treefield.models.graph import GraphMRF
@@ -32,15 +34,29 @@ class GridMRF:
         The cost of two neighbouring labels. A function of two labels is tabulated. The edge goes from the lower to the
         higher index.
     weights : sequence, optional
-        One factor or array of factors per axis, of any sign: for (M, N) sites the shapes are (M-1, N) and (M, N-1). An
-        edge of weight 0 is no edge.
+        One factor or array of factors per direction, of any sign: for (M, N) sites the shapes are (M-1, N) and
+        (M, N-1), with connectivity 2 twice (M-1, N-1) more. An edge of weight 0 is no edge.
+    connectivity : 1 or 2
+        1 joins a site to its neighbours along the axes, 4 in 2-D and 6 in 3-D; 2 to all that touch it, 8 or 26. The
+        directions are those along the axes, then the diagonals, down to the right, (1, 1), and down to the left,
+        (1, -1). In 3-D they are (1, 1, 0), (1, -1, 0), (1, 0, 1), (1, 0, -1), (0, 1, 1), (0, 1, -1), (1, 1, 1),
+        (1, 1, -1), (1, -1, 1), (1, -1, -1). An edge's first site is the one from which such a step leads to the other.
+    periodic : bool, or one bool per axis
+        Whether the last site along an axis is joined to the first, by an edge from the last to the first. Arrays of
+        weights then have as many entries along that axis as there are sites: entry k is for k and k + 1, the last for
+        the last and the first. At least 3 sites are needed.
+    mask : bool array of the grid's shape, optional
+        True where there is a site. Elsewhere costs do not matter, there are no edges, and labels are 0 in results.
 
     Attributes
     ----------
     shape : the grid's shape.
     scale : the greatest cost, but for forbidden ones.
     labels : the number of labels L.
-    unary, pairwise, weights : as given, checked.
+    unary, pairwise, weights : as given, checked; the unary 0 where there is no site.
+    mask : as given, None if every site exists.
+    periodic : one bool per axis.
+    plain : whether neighbours are those along the axes, and no axis is periodic.
 
     Examples
     --------
@@ -50,22 +66,66 @@ class GridMRF:
     GridMRF(shape=(1, 2), labels=2, dtype=uint8, pairwise=Potts(5))
     >>> mrf.energy(np.array([[0, 0]])), mrf.energy(np.array([[0, 1]]))
     (2.0, 6.0)
+
+    Eight neighbours, diagonal ones at a distance of sqrt(2), on a disc:
+
+    >>> i, j = np.indices((9, 9)) - 4
+    >>> weights = (1, 1, 0.7, 0.7)
+    >>> disc = tf.GridMRF(np.zeros((9, 9, 3)), tf.Potts(2), weights=weights, connectivity=2, mask=i**2 + j**2 <= 16)
+    >>> disc
+    GridMRF(shape=(9, 9), labels=3, dtype=float64, pairwise=Potts(2), weighted, 8 neighbours, 49 of 81 sites)
+    >>> disc.energy(i > 0)
+    42.8
     """
 
-    def __init__(self, unary: Any, pairwise: Any, *, weights: Any = None) -> None:
-        self.unary = _check_unary(unary)
+    def __init__(
+        self,
+        unary: Any,
+        pairwise: Any,
+        *,
+        weights: Any = None,
+        connectivity: int = 1,
+        periodic: Any = False,
+        mask: Any = None,
+    ) -> None:
+        self.unary, self.mask = checked_unary(unary, mask)
         self.shape: tuple[int, ...] = self.unary.shape[:-1]
         self.labels: int = self.unary.shape[-1]
         self.pairwise: Pairwise = as_pairwise(pairwise, self.labels)
-        self.weights = _check_weights(weights, self.shape)
-        self._tables = self.pairwise.flat(self.shape, self.labels) if isinstance(self.pairwise, EdgeTables) else None
+        self._lattice = lattice(self.shape, connectivity, periodic)
+        self.periodic = self._lattice.periodic
+        self.weights = checked_weights(weights, self._lattice)
+        self._tables = None
+        if isinstance(self.pairwise, EdgeTables):
+            self._tables = self.pairwise.flat(self._lattice, self.labels)
         self._edge_weights, self._uniform = self._effective_weights()
         self._measure()
+        self._engine = PlainEngine(self) if self.plain else GraphEngine(self)
 
     def __repr__(self) -> str:
         weights = "" if self.weights is None else ", weighted"
+        joined = "" if self.plain else f", {self.joined_by}"
+        mask = "" if self.mask is None else f", {np.count_nonzero(self.mask)} of {self.size} sites"
         sites = f"shape={self.shape}, labels={self.labels}, dtype={self.unary.dtype}"
-        return f"GridMRF({sites}, pairwise={self.pairwise!r}{weights})"
+        return f"GridMRF({sites}, pairwise={self.pairwise!r}{weights}{joined}{mask})"
+
+    @property
+    def plain(self) -> bool:
+        """Whether neighbours are those along the axes, and no axis is periodic: then everything has a kernel of its
+        own."""
+        return self._lattice.plain
+
+    @property
+    def connectivity(self) -> int:
+        """1 for neighbours along the axes, 2 for all that touch."""
+        return 1 if len(self._lattice.steps) == len(self.shape) else 2
+
+    @property
+    def joined_by(self) -> str:
+        """Which neighbours a site has, in words."""
+        rings = [str(axis) for axis, ring in enumerate(self.periodic) if ring]
+        words = f", periodic along {' and '.join(rings)}" if rings else ""
+        return f"{2 * len(self._lattice.steps)} neighbours{words}"
 
     @property
     def label_counts(self) -> np.ndarray:
@@ -73,7 +133,16 @@ class GridMRF:
         return np.broadcast_to(np.int32(self.labels), self.shape)
 
     same_count = True  # of labels, for all sites
-    paper_trees, search_trees = "rows-columns", "bands"  # those of the paper's T-ILS, and the best for any search
+
+    @property
+    def paper_trees(self) -> str:
+        """The trees of the paper's T-ILS."""
+        return self._engine.paper_trees
+
+    @property
+    def search_trees(self) -> str:
+        """The best trees for any search."""
+        return self._engine.search_trees
 
     @property
     def sweep_work(self) -> float:
@@ -99,13 +168,7 @@ class GridMRF:
 
     def energy_parts(self, x: np.ndarray) -> tuple[float, int]:
         """The finite part of a checked labelling's energy, and how many forbidden costs it holds."""
-        from treefield.kernels.grid import pairwise_energy, unary_energy
-
-        flat = x.reshape(-1)
-        unary, forbidden = unary_energy(flat, self.flat_unary, self.labels, self._big)
-        grid, rule = self.kernel_grid(), self.rule(np.float64)
-        pairwise, more = pairwise_energy(flat, self.labels, grid, rule, self._big, *_work(grid))
-        return unary + pairwise, forbidden + more
+        return self._engine.energy_parts(x)
 
     def tree_set(
         self,
@@ -121,22 +184,24 @@ class GridMRF:
 
         See `treefield.t_icm` for the parameters.
         """
-        from treefield.trees.sets import tree_set
-
-        return tree_set(self, trees, order=order, bands=bands, memory=memory, threads=threads)
+        return self._engine.tree_set(trees, order=order, bands=bands, memory=memory, threads=threads)
 
     def beliefs(self) -> Any:
         """Messages between all neighbours, for belief propagation."""
-        from treefield.trees.beliefs import Beliefs
-
-        return Beliefs(self)
+        return self._engine.beliefs()
 
     def dual(self, arithmetic: str = "auto") -> Any:
         """Tree-reweighted messages: an object whose `iterate(x)` tightens a lower bound on the energy, returns it, and
         writes the labelling that the messages suggest to `x`."""
-        from treefield.trees.dual import Dual
+        return self._engine.dual(arithmetic)
 
-        return Dual(self, arithmetic)
+    def whole_tree(self) -> Any:
+        """All sites as one tree set, solved exactly by one `sweep`; a `CycleError` if the grid has a cycle."""
+        return self._engine.whole_tree()
+
+    def independent_sites(self, rng: np.random.Generator) -> np.ndarray:
+        """Sites of which no edge joins two."""
+        return self._engine.independent_sites(rng)
 
     def whole_tree(self) -> Any:
         """All sites as one tree set, solved exactly by one `sweep`; a `CycleError` if the grid has a cycle."""
@@ -179,11 +244,10 @@ class GridMRF:
         }
 
     def sampler(self) -> Any:
-        """The sites of one colour of a checkerboard after the other: an object whose `sample(x, temperature, rng)`
-        draws each site's label given its neighbours, in place, and returns the energy change."""
-        from treefield.trees.checkerboard import Checkerboard
-
-        return Checkerboard(self)
+        """Every site in turn, those of a plain grid in the order of a checkerboard: an object whose
+        `sample(x, temperature, rng)` draws each site's label given its neighbours, in place, and returns the energy
+        change."""
+        return self._engine.sampler()
 
     def components(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The connected components of the sites where two int32 labellings differ, and what each changes from x to y.
@@ -191,16 +255,7 @@ class GridMRF:
         Returns the component of every site (-1 where x and y agree), and per component the change of the finite costs
         and of the number of forbidden ones.
         """
-        from treefield.kernels.components import join_components, pairwise_changes, unary_changes
-
-        grid, rule = self.kernel_grid(), self.rule(np.float64)
-        flat = labels_of(x, self), labels_of(y, self, "y")
-        numbers = np.empty(len(flat[0]), np.int32)
-        count = join_components(*flat, grid.shape, grid.strides, numbers)
-        finite, forbidden = np.zeros(count), np.zeros(count, np.int64)
-        unary_changes(*flat, self.flat_unary, self.labels, numbers, self._big, finite, forbidden)
-        pairwise_changes(*flat, self.labels, grid, rule, numbers, self._big, finite, forbidden, *_work(grid))
-        return numbers.reshape(x.shape), finite, forbidden
+        return self._engine.components(x, y)
 
     def take(self, x: np.ndarray, y: np.ndarray, numbers: np.ndarray, taken: np.ndarray) -> None:
         """Set x to y, in place, on the components (as `components` numbers them) that are taken."""
@@ -231,7 +286,10 @@ class GridMRF:
 
     def random_labels(self, rng: np.random.Generator, sites: np.ndarray | None = None) -> np.ndarray:
         """A random label for each site, or for each of the given ones."""
-        return rng.integers(self.labels, size=self.shape if sites is None else len(sites), dtype=np.int32)
+        x = rng.integers(self.labels, size=self.shape if sites is None else len(sites), dtype=np.int32)
+        if self.mask is not None:
+            x[~(self.mask if sites is None else self.mask.reshape(-1)[sites])] = 0
+        return x
 
     def to_graph(self) -> GraphMRF:
         """The same model as a graph: site (i, j) of an (M, N) grid is number i * N + j, and energies are the same.
@@ -245,16 +303,11 @@ class GridMRF:
         """
         from treefield.models.graph import GraphMRF
 
-        sites = np.arange(self.size, dtype=np.int32).reshape(self.shape)
-        edges = []
-        for axis in range(sites.ndim):
-            moved = np.moveaxis(sites, axis, 0)
-            pair = np.stack([moved[:-1], moved[1:]], axis=-1)
-            edges.append(np.moveaxis(pair, 0, axis).reshape(-1, 2))
-        weights = np.concatenate([weight.reshape(-1) for weight in self.edge_weights()])
-        unaries, joined = self.unary.reshape(-1, self.labels), np.concatenate(edges)
+        edges = [np.stack(self._lattice.ends(number), axis=-1) for number in range(len(self._lattice.steps))]
+        joined = np.concatenate([pairs.reshape(-1, 2) for pairs in edges])
+        weights = np.concatenate([weight.reshape(-1) for weight in self._factors()])
+        unaries = self.unary.reshape(-1, self.labels)
         if self._tables is None:
-            weights = weights / self.pairwise.weight if self.pairwise.weight not in (0.0, 1.0) else weights
             return GraphMRF(unaries, joined, self.pairwise, weights=weights)
         tables = self._tables[: len(joined) * self.labels**2].reshape(-1, self.labels, self.labels)
         return GraphMRF(unaries, joined, tables, weights=weights)
@@ -262,13 +315,12 @@ class GridMRF:
     def parts(self) -> list[Any]:
         """Everything that makes the model, arrays and what `repr` tells: two models of equal parts are the same."""
         table = self._tables if self._tables is not None else self.pairwise.table(self.labels)
-        return [self.unary, type(self.pairwise).__name__, table, self._edge_weights]
+        lattice = [] if self.plain else [self.joined_by]
+        return [self.unary, type(self.pairwise).__name__, table, self._edge_weights, *lattice]
 
     def check_tree_set(self, trees: Any, **options: Any) -> None:
         """Refuse what `tree_set` would, without any work."""
-        from treefield.trees.sets import check_options
-
-        check_options(self, trees, **options)
+        self._engine.check_tree_set(trees, **options)
 
     # What the tree sets and kernels need to know.
 
@@ -306,12 +358,13 @@ class GridMRF:
         return self.pairwise.rule(self.labels, dtype, self._negative, self._big_table)
 
     def kernel_grid(self) -> Any:
-        """Shapes, strides and edge weights for kernels."""
+        """Shapes, strides and edge weights for kernels. The first directions are the axes; those that know of no others
+        see the edges along the axes, and not those from the last site to the first."""
         from treefield.kernels.grid import Grid
 
         axes = range(len(self.shape))
         strides = [math.prod(self.shape[a + 1 :]) for a in axes]
-        edges = [edge_shape(self.shape, a) for a in axes]
+        edges = self._lattice.edge_shapes
         offsets = np.cumsum([0, *(math.prod(shape) for shape in edges)])[:-1]
         edge_strides = [[math.prod(shape[a + 1 :]) for a in axes] for shape in edges]
         return Grid(
@@ -324,26 +377,38 @@ class GridMRF:
         )
 
     def edge_weights(self) -> list[np.ndarray]:
-        """The weight of every edge, the pairwise cost's own included, in float64: an array for each axis."""
-        grid = self.kernel_grid()
-        result = []
-        for axis in range(len(self.shape)):
-            shape, first = edge_shape(self.shape, axis), grid.edge_offsets[axis]
-            flat = grid.weights[axis] if grid.uniform else grid.weights[first : first + math.prod(shape)].reshape(shape)
-            result.append(np.broadcast_to(np.asarray(flat, np.float64), shape))
-        return result
+        """The weight of every edge, the pairwise cost's own included, in float64: an array for each direction."""
+        return [self.pairwise.weight * factor for factor in self._factors()]
+
+    @property
+    def steps(self) -> list[tuple[int, ...]]:
+        """The directions of the edges, as steps along the axes."""
+        return self._lattice.steps
+
+    def _factors(self) -> list[np.ndarray]:
+        """The weight of every edge without the pairwise cost's own, in float64: an array for each direction."""
+        given = [1.0] * len(self._lattice.steps) if self.weights is None else self.weights
+        if self.mask is not None:
+            return masked_weights(given, self._lattice, self.mask)
+        shapes = self._lattice.edge_shapes
+        return [
+            np.broadcast_to(np.asarray(weight, np.float64), shape) for weight, shape in zip(given, shapes, strict=True)
+        ]
 
     def _effective_weights(self) -> tuple[np.ndarray, bool]:
-        """The pairwise weight times the edge weights, float64: one per axis if they are uniform, else one per edge."""
-        given = [1.0] * len(self.shape) if self.weights is None else self.weights
-        uniform = all(np.ndim(weight) == 0 for weight in given)
-        if uniform:
-            flat = np.array(given, dtype=np.float64)
+        """The pairwise weight times the edge weights, float64: one per direction if they are uniform, else one per
+        edge."""
+        uniform = self.mask is None and self._same_weights
+        if not uniform:
+            flat = np.concatenate([weight.reshape(-1) for weight in self._factors()])
         else:
-            shapes = [edge_shape(self.shape, axis) for axis in range(len(self.shape))]
-            parts = [np.broadcast_to(weight, shape).reshape(-1) for weight, shape in zip(given, shapes, strict=True)]
-            flat = np.concatenate(parts).astype(np.float64, copy=False)
+            flat = np.array([1.0] * len(self._lattice.steps) if self.weights is None else self.weights, np.float64)
         return self.pairwise.weight * flat, uniform
+
+    @property
+    def _same_weights(self) -> bool:
+        """Whether all edges of a direction, but for those that a mask takes away, have the same weight."""
+        return self.weights is None or all(weight.ndim == 0 for weight in self.weights)
 
     def _measure(self) -> None:
         """Ranges of the costs: which arithmetic is exact enough, and what can stand in for a forbidden cost."""
@@ -360,7 +425,7 @@ class GridMRF:
         # a shared table is used up to a constant, tables per edge as they are
         spread = table_high - table_low if self._tables is None else max(abs(table_low), abs(table_high))
         steepest = largest * max(abs(table_low), abs(table_high))
-        total = self.size * (max(abs(low), abs(high)) + len(self.shape) * steepest)
+        total = self.size * (max(abs(low), abs(high)) + len(self._lattice.steps) * steepest)
         if not total < _LARGEST:
             raise ValueError(f"costs are too large: over {self.size} sites they may add up to {total:g}; scale them")
         with np.errstate(over="ignore"):
@@ -368,7 +433,7 @@ class GridMRF:
         same = np.array_equal(narrow, weights)
         self.scale = max(abs(low), abs(high), largest * spread)
         small = self.scale <= _EXACT_IN_FLOAT32
-        exact = self.unary.dtype != np.float64 and small and (self._uniform or same)
+        exact = self.unary.dtype != np.float64 and small and (self._same_weights or same)
         self._dtype = np.dtype(np.float32 if exact and not (forbidden or forbidden_pairs) else np.float64)
         self._edge_weights = narrow if self._dtype == np.float32 and same else weights
         self._big = self._big_table = math.inf
@@ -383,46 +448,3 @@ class GridMRF:
                     f"a weight of {least:g} is too small beside a forbidden (+inf) pair; use 0 for no edge"
                 )
             self._big_table = 2 * self._big * max(1.0, 2.0 ** math.ceil(-math.log2(least)))
-
-
-def _work(grid: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Space for eight labels and eight weights, for kernels."""
-    return np.zeros(8, np.int32), np.zeros(8, grid.weights.dtype)
-
-
-def _check_unary(unary: Any) -> np.ndarray:
-    array = real_array(unary, "unary")
-    if array.ndim not in (3, 4):
-        hint = "; a chain of N sites is a (1, N, L) grid" if array.ndim == 2 else ""
-        raise ValueError(f"unary has shape {array.shape}, expected (M, N, labels) or (P, M, N, labels){hint}")
-    if array.size == 0:
-        raise ValueError(f"unary has shape {array.shape}: there must be at least one site and one label")
-    array = np.ascontiguousarray(array, dtype=smallest_dtype(array, "unary"))
-    if array.dtype.kind == "f":
-        low = array.min()
-        if np.isnan(low):
-            raise ValueError("unary holds NaN; every cost must be a number (use +inf for a forbidden label)")
-        if low == -np.inf:
-            raise ValueError("unary holds -inf; costs may be +inf (forbidden) but not -inf")
-    return array
-
-
-def _check_weights(weights: Any, shape: tuple[int, ...]) -> list[Any] | None:
-    if weights is None:
-        return None
-    example = ", ".join(str(edge_shape(shape, axis)) for axis in range(len(shape)))
-    wanted = f"one number or array per axis is needed, of shapes {example}"
-    if not isinstance(weights, list | tuple) and not (isinstance(weights, np.ndarray) and weights.ndim):
-        raise TypeError(f"weights is {weights!r}, but {wanted}")
-    if len(weights) != len(shape):
-        raise ValueError(f"weights has {len(weights)} entries, but {wanted}")
-    checked = []
-    for axis, weight in enumerate(weights):
-        array = real_array(weight, f"weights[{axis}]")
-        if array.ndim and array.shape != edge_shape(shape, axis):
-            expected = f"expected {edge_shape(shape, axis)} for sites of shape {shape}"
-            raise ValueError(f"weights[{axis}] has shape {array.shape}, {expected}")
-        if not np.isfinite(array).all():
-            raise ValueError(f"weights[{axis}] holds NaN or infinity; weights must be finite (0 for no edge)")
-        checked.append(array)
-    return checked

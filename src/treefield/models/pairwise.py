@@ -225,8 +225,8 @@ class Table(Pairwise):
 class EdgeTables(Pairwise):
     """A table for every edge: one array per axis, of shape edges + (labels, labels).
 
-    For an (M, N) grid the shapes are (M-1, N, L, L) and (M, N-1, L, L). They are copied into one array of 4 or 8 bytes
-    a value.
+    For an (M, N) grid the shapes are (M-1, N, L, L) and (M, N-1, L, L), with connectivity 2 twice (M-1, N-1, L, L)
+    more; a periodic axis has as many entries as sites. They are copied into one array of 4 or 8 bytes a value.
     """
 
     def __init__(self, tables: Sequence[Any]) -> None:
@@ -239,18 +239,19 @@ class EdgeTables(Pairwise):
     def __repr__(self) -> str:
         return f"EdgeTables({', '.join(str(table.shape) for table in self.tables)})"
 
-    def flat(self, shape: tuple[int, ...], labels: int) -> np.ndarray:
+    def flat(self, lattice: Any, labels: int) -> np.ndarray:
         """All tables one after the other, [edge][first][second], as float32 if that is exact and float64 otherwise."""
-        if len(self.tables) != len(shape):
+        shapes = lattice.edge_shapes
+        if len(self.tables) != len(shapes):
+            kind = "axes" if len(shapes) == len(lattice.shape) else "directions"
             raise ValueError(
-                f"EdgeTables has {len(self.tables)} arrays, expected one for each of the grid's {len(shape)} axes"
+                f"EdgeTables has {len(self.tables)} arrays, expected one for each of the grid's {len(shapes)} {kind}"
             )
-        for axis, table in enumerate(self.tables):
-            expected = (*edge_shape(shape, axis), labels, labels)
+        for number, table in enumerate(self.tables):
+            expected = (*shapes[number], labels, labels)
             if table.shape != expected:
-                raise ValueError(
-                    f"tables[{axis}] has shape {table.shape}, expected {expected} for unary of shape {(*shape, labels)}"
-                )
+                unary = f"for unary of shape {(*lattice.shape, labels)}"
+                raise ValueError(f"tables[{number}] has shape {table.shape}, expected {expected} {unary}")
         kept = [smallest_dtype(table, "tables") for table in self.tables]
         dtype = np.result_type(np.float32, *kept)
         if not any(table.size for table in self.tables):  # no edges: kernels read one all the same

@@ -218,6 +218,9 @@ class Run:
             message += f"; the labelling has infinite energy: it holds {forbidden} forbidden costs"
             status = status if status == INTERRUPTED else FORBIDDEN
         trace = self._true_trace(fun)
+        mask = getattr(self.mrf, "mask", None)
+        if mask is not None:
+            labelling, copy = np.where(mask, labelling, np.int32(0)), False
         return MAPResult(
             x=labelling.copy() if copy else labelling,
             fun=fun,
