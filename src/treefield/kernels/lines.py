@@ -25,7 +25,7 @@ from treefield.kernels.lanes import (
     store,
     where,
 )
-from treefield.kernels.packing import pack_unary_block, pack_weights_block
+from treefield.kernels.packing import pack_unary_block, pack_weights_block, shift_of, slot
 from treefield.kernels.rules import back, label_count, message, pair, plus, prepare
 
 AHEAD = 128  # labels: costs are asked for so long before they are used
@@ -102,6 +102,21 @@ def labels_at(x, lines, here, d, p, j):
 
 
 @inlined
+def beside_at(x, packed, lines, here, d, p, j):
+    """The weights and numbers of a slot's edges in a direction other than along the line, and the labels at their other
+    ends. A diagonal at the end of the line has the weight 0, and some edge."""
+    weight = weight_at(packed, here, d, p)
+    shift = shift_of(lines.shifts, d)
+    edge, q = j, p
+    if shift != 0:
+        if not 0 <= j + shift < lines.length:
+            weight = full(packed.weights.dtype.type(0))
+            edge -= shift
+        q = slot(edge + shift, lines.length)
+    return weight, edges_at(lines, here, d, edge), labels_at(x, lines, here, d, q, edge + shift)
+
+
+@inlined
 def _label_cost(packed, base, row, kind, incoming, h, s, w1, w2, p1, p2, labels):
     i = row + s * LANES
     cost = cast(load(packed.unary, base + i), h) + load(incoming, s * LANES)
@@ -115,12 +130,14 @@ def collect(x, packed, lines, here, p, j, kind, incoming, h):
     """Eq. 8: a slot's costs are its unary, the incoming message and the edges to the fixed lines beside. Returns their
     minimum."""
     labels = label_count(kind, lines.labels)
-    for d in range(3, lines.directions):
-        own_first = d % 2 == 0
-        weight = cast(weight_at(packed, here, d, p), h)
-        prepared = prepare(kind, edges_at(lines, here, d, j), own_first, labels_at(x, lines, here, d, p, j), labels)
+    for d in range(3, lines.directions, 2):
+        weight, edges, beside = beside_at(x, packed, lines, here, d, p, j)
+        w1, p1 = cast(weight, h), prepare(kind, edges, False, beside, labels)
+        weight, edges, beside = beside_at(x, packed, lines, here, d + 1, p, j)
+        w2, p2 = cast(weight, h), prepare(kind, edges, True, beside, labels)
         for s in range(labels):
-            store(incoming, s * LANES, plus(kind, load(incoming, s * LANES), weight, s, own_first, prepared, labels))
+            cost = plus(kind, load(incoming, s * LANES), w1, s, False, p1, labels)
+            store(incoming, s * LANES, plus(kind, cost, w2, s, True, p2, labels))
     w1 = cast(weight_at(packed, here, 1, p), h)
     w2 = cast(weight_at(packed, here, 2, p), h)
     p1 = prepare(kind, edges_at(lines, here, 1, j), False, labels_at(x, lines, here, 1, p, j), labels)
@@ -184,9 +201,8 @@ def change_at(x, packed, lines, here, p, j, kind, new, old):
     before = gather(packed.unary, at, old * full(np.int32(LANES)) + lane_numbers())
     change = cast(after, np.float64) - cast(before, np.float64)
     for d in range(1, lines.directions):
-        weight = cast(weight_at(packed, here, d, p), np.float64)
-        edge = edges_at(lines, here, d, j)
-        beside = labels_at(x, lines, here, d, p, j)
+        factor, edge, beside = beside_at(x, packed, lines, here, d, p, j)
+        weight = cast(factor, np.float64)
         if d % 2 == 0:
             change += pair(kind, weight, edge, new, beside, labels) - pair(kind, weight, edge, old, beside, labels)
         else:

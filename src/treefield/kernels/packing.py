@@ -7,8 +7,9 @@ the first position, the last, the second, the last but one, ..., at the end the 
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 
-from treefield.kernels.jit import inlined, kernel
+from treefield.kernels.jit import inlined, kernel, overload_inlined
 from treefield.kernels.lanes import LANES, cast, full, gather, gather_from, load, minimum, store
 
 
@@ -17,8 +18,11 @@ class Lines(NamedTuple):
 
     blocks, active [step]              a step solves these lanes (a bit mask) of this block; the lines beside stay fixed
     sites    [block][lane]             the first site of each line
-    exists   [block][direction][lane]  whether there are edges along the line (direction 0) and, per other axis, to the
-                                       line before and after
+    exists   [block][direction][lane]  whether there are edges along the line (direction 0) and, per other axis and
+                                       diagonal, to a line beside: an odd direction is that of edges whose second site
+                                       is on the line, the even one after it that of those whose first is
+    shifts   [direction]               how far along the line the other ends of these edges are: 0, on diagonals 1 or
+                                       -1. None without diagonals, which are then no part of what is compiled
     edges    [block][direction][lane]  the first of these edges, as an index into all edges, and `edge_strides`
                                        [direction] to the next
     origins  [block][direction][lane]  where the labels of the line itself and of those beside it begin; label (slot p,
@@ -32,6 +36,7 @@ class Lines(NamedTuple):
     active: np.ndarray
     sites: np.ndarray
     exists: np.ndarray
+    shifts: np.ndarray | None
     edges: np.ndarray
     edge_strides: np.ndarray
     origins: np.ndarray
@@ -51,6 +56,17 @@ class Packed(NamedTuple):
     unary: np.ndarray
     weights: np.ndarray
     weight_slots: int
+
+
+def shift_of(shifts, d):
+    """How far along the line the other ends of the edges in a direction are."""
+
+
+@overload_inlined(shift_of)
+def _shift_of_overload(shifts, d):
+    if isinstance(shifts, types.NoneType):
+        return lambda shifts, d: 0
+    return lambda shifts, d: shifts[d]
 
 
 @inlined
@@ -107,11 +123,12 @@ def pack_weights_block(edge_weights, axis_weights, uniform, lines, block, slots,
         at = (block * lines.directions + d) * LANES
         for p in range(slots):
             j = position(p, lines.length)
+            inside = 0 <= j + shift_of(lines.shifts, d) < lines.length or uniform
             if d == 0 and j > lines.length // 2:
                 j -= 1  # the edge towards the middle
             for k in range(LANES):
                 weight = out.dtype.type(0)
-                if lines.exists[at + k]:
+                if lines.exists[at + k] and inside:
                     if uniform:
                         weight = axis_weights[d]
                     elif d > 0 or p < lines.length - 1:

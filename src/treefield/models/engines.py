@@ -85,7 +85,7 @@ class GraphEngine:
 
     def __init__(self, mrf: Any) -> None:
         self._mrf = mrf
-        self._has_lines = False
+        self._has_lines = len(mrf.shape) == 2 and not any(mrf.periodic)
         self.paper_trees = "rows-columns" if self._has_lines else "random-forests"
         self.search_trees = "bands" if self._has_lines else "random-forests"
         self._made: Any = None

@@ -291,6 +291,11 @@ class GridMRF:
             x[~(self.mask if sites is None else self.mask.reshape(-1)[sites])] = 0
         return x
 
+    def with_unary(self, unary: Any) -> GridMRF:
+        """The same model but for the unary, which has the same shape."""
+        lattice = {"connectivity": self.connectivity, "periodic": self.periodic, "mask": self.mask}
+        return GridMRF(unary, self.pairwise, weights=self.weights, **lattice)
+
     def to_graph(self) -> GraphMRF:
         """The same model as a graph: site (i, j) of an (M, N) grid is number i * N + j, and energies are the same.
 

@@ -35,7 +35,6 @@ def scan_line(mrf: Any, nu: float = 1.0, axis: int = -1) -> MAPResult:
     >>> tf.scan_line(mrf, nu=0.4).x.shape
     (8, 8)
     """
-    from treefield.models.grid import GridMRF
     from treefield.trees import schedules
     from treefield.trees.lines import AxisLines, WorkSpace
     from treefield.trees.sets import LineSet
@@ -47,7 +46,7 @@ def scan_line(mrf: Any, nu: float = 1.0, axis: int = -1) -> MAPResult:
     axis = axis_of(axis, len(mrf.shape))
     timer = Timer()
     # min nu u + V is min u + V / nu; with nu = 0 only forbidden labels are left of the unary
-    lines_of = mrf if nu > 0 else GridMRF(np.where(np.isinf(mrf.unary), np.inf, 0), mrf.pairwise, weights=mrf.weights)
+    lines_of = mrf if nu > 0 else mrf.with_unary(np.where(np.isinf(mrf.unary), np.inf, 0))
     plan = schedules.alternating(mrf.shape, axis % len(mrf.shape))
     lines = AxisLines(lines_of, plan, WorkSpace(lines_of, [plan]), absorb=False, scale=1 / nu if nu > 0 else 1.0)
     x = np.zeros(mrf.shape, np.int32)

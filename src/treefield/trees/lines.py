@@ -50,9 +50,9 @@ class AxisLines:
         self.plan = plan
         self.mrf = mrf
         grid = mrf.kernel_grid()
-        self.lines, axes = _locate(grid, plan, mrf.labels, absorb, packed)
+        self.lines, numbers = _locate(grid, plan, mrf.labels, mrf.steps, absorb, packed)
         weights = grid.weights if scale == 1.0 else grid.weights * grid.weights.dtype.type(scale)
-        self._weights = weights, weights[axes] if grid.uniform else weights[:0], grid.uniform
+        self._weights = weights, weights[numbers] if grid.uniform else weights[:0], grid.uniform
         self._big = stand_in(mrf, scale)
         self._slots = 1 if grid.uniform else self.lines.length
         self._packed = self._allocate(len(plan.lines)) if packed else None
@@ -153,13 +153,15 @@ def _scratch(length: int, labels: int, dtype: np.dtype) -> Any:
     )
 
 
-def _locate(grid: Any, plan: schedules.Schedule, labels: int, absorb: bool, packed: bool) -> tuple[Any, np.ndarray]:
-    """Where the lines of a schedule lie, and the axis of the edges in each direction."""
+def _locate(
+    grid: Any, plan: schedules.Schedule, labels: int, steps: list[tuple[int, ...]], absorb: bool, packed: bool
+) -> tuple[Any, np.ndarray]:
+    """Where the lines of a schedule lie, and which of the grid's `steps` the edges in each direction are."""
     from treefield.kernels.packing import Lines
 
     shape, ndim, axis = tuple(int(n) for n in grid.shape), len(grid.shape), plan.axis
     length, stride = shape[axis], int(grid.strides[axis])
-    edge_strides = grid.edge_strides.reshape(ndim, ndim)
+    edge_strides = grid.edge_strides.reshape(len(steps), ndim)
     others = [a for a in range(ndim) if a != axis]
     cross = tuple(shape[a] for a in others)
     used = plan.lines >= 0
@@ -167,24 +169,28 @@ def _locate(grid: Any, plan: schedules.Schedule, labels: int, absorb: bool, pack
     coordinates = dict(zip(others, np.unravel_index(line, cross), strict=True))
     own = sum(coordinates[a] * grid.strides[a] for a in others)
     own_edge = grid.edge_offsets[axis] + sum(coordinates[a] * edge_strides[axis, a] for a in others)
-    neighbours, edges, exists, axes, steps = (
-        [line],
-        [own_edge],
-        [used & (length > 1)],
-        [axis],
-        [edge_strides[axis, axis]],
-    )
-    for a in others:
-        along = sum(coordinates[b] * edge_strides[a, b] for b in others if b != a) + grid.edge_offsets[a]
-        for shift in (-1, 1):
-            there = used & (coordinates[a] + shift >= 0) & (coordinates[a] + shift < shape[a])
-            beside = [coordinates[b] + (shift if a == b else 0) for b in others]
+    neighbours, edges, exists = [line], [own_edge], [used & (length > 1)]
+    numbers, shifts, strides = [axis], [0], [edge_strides[axis, axis]]
+    for number, step in enumerate(steps):
+        if number == axis:
+            continue
+        joined = all(n > 1 for n, s in zip(shape, step, strict=True) if s)
+        for sign in (-1, 1):  # edges whose second, and those whose first site is on the line
+            shift = sign * step[axis]
+            there = used & joined
+            first = np.full(line.shape, grid.edge_offsets[number] + min(shift, 0) * edge_strides[number, axis])
+            beside = []
+            for a in others:
+                coordinate = coordinates[a] + sign * step[a]
+                there = there & (coordinate >= 0) & (coordinate < shape[a])
+                first += np.minimum(coordinates[a], coordinate) * edge_strides[number, a]  # the lower end's number
+                beside.append(coordinate)
             neighbours.append(np.where(there, np.ravel_multi_index(beside, cross, mode="clip"), line))
-            first = coordinates[a] - (shift < 0)  # the edge is numbered by its first site
-            edges.append(np.where(there, along + first * edge_strides[a, a], 0))
+            edges.append(np.where(there, first, 0))
             exists.append(there & absorb)
-            axes.append(a)
-            steps.append(edge_strides[a, axis] if shape[a] > 1 else 0)
+            numbers.append(number)
+            shifts.append(shift)
+            strides.append(edge_strides[number, axis] if joined else 0)
     neighbour = np.stack(neighbours, axis=1)
     if packed:
         place = np.zeros(int(np.prod(cross)), np.int64)
@@ -197,8 +203,9 @@ def _locate(grid: Any, plan: schedules.Schedule, labels: int, absorb: bool, pack
         active=plan.active,
         sites=own.astype(np.int64).reshape(-1),
         exists=np.stack(exists, axis=1).reshape(-1),
+        shifts=np.array(shifts) if any(shifts) else None,
         edges=np.stack(edges, axis=1).astype(np.int64).reshape(-1),
-        edge_strides=np.array(steps),
+        edge_strides=np.array(strides),
         origins=origins.astype(np.int64).reshape(-1),
         together=_side_by_side(origins, np.stack([used, *exists[1:]], axis=1), packed).reshape(-1),
         slot_stride=LANES if packed else 0,
@@ -206,9 +213,9 @@ def _locate(grid: Any, plan: schedules.Schedule, labels: int, absorb: bool, pack
         stride=stride,
         length=length,
         labels=labels,
-        directions=len(axes),
+        directions=len(numbers),
     )
-    return lines, np.array(axes)
+    return lines, np.array(numbers)
 
 
 def _side_by_side(origins: np.ndarray, exists: np.ndarray, packed: bool) -> np.ndarray:

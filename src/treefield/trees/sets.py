@@ -71,7 +71,7 @@ def tree_set_bytes(mrf: Any, memory: str) -> int:
         )
     plans = [schedules.bands(mrf.shape, axis, mrf.labels) for axis in range(len(mrf.shape))]
     grid = mrf.kernel_grid()
-    weights = 0 if grid.uniform else 2 * len(mrf.shape) * grid.weights.itemsize
+    weights = 0 if grid.uniform else 2 * len(mrf.steps) * grid.weights.itemsize
     per_site = mrf.labels * mrf.unary.itemsize + weights + 1
     return scratch + sum(len(plan.lines) * schedules.LANES * mrf.shape[plan.axis] * per_site for plan in plans)
 
