@@ -179,7 +179,11 @@ UNARY = np.zeros((3, 4, 2))
         ({"mask": np.ones((4, 3), bool)}, ValueError, r"mask has shape \(4, 3\), expected \(3, 4\)"),
         ({"mask": True}, ValueError, r"mask has shape \(\), expected \(3, 4\)"),
         ({"mask": np.zeros((3, 4), bool)}, ValueError, "mask is False everywhere"),
-        ({"connectivity": 2, "weights": (1, 1)}, ValueError, r"has 2 entries.*per direction, \(1, 0\).*\(2, 3\), \(2, 3\)"),
+        (
+            {"connectivity": 2, "weights": (1, 1)},
+            ValueError,
+            r"has 2 entries.*per direction, \(1, 0\).*\(2, 3\), \(2, 3\)",
+        ),
         ({"weights": (1, 1, 1, 1)}, ValueError, "weights has 4 entries, but one number or array per axis"),
         ({"connectivity": 2, "weights": (1, 1, np.ones((3, 4)), 1)}, ValueError, r"weights\[2\].*expected \(2, 3\)"),
         ({"periodic": True, "weights": (np.ones((2, 4)), 1)}, ValueError, r"weights\[0\].*expected \(3, 4\)"),

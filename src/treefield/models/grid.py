@@ -293,7 +293,7 @@ class GridMRF:
 
     def with_unary(self, unary: Any) -> GridMRF:
         """The same model but for the unary, which has the same shape."""
-        lattice = {"connectivity": self.connectivity, "periodic": self.periodic, "mask": self.mask}
+        lattice: dict[str, Any] = {"connectivity": self.connectivity, "periodic": self.periodic, "mask": self.mask}
         return GridMRF(unary, self.pairwise, weights=self.weights, **lattice)
 
     def to_graph(self) -> GraphMRF:

@@ -4,6 +4,7 @@ each of their edges."""
 from __future__ import annotations
 
 import itertools
+import numbers
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,9 +70,9 @@ class Lattice:
 
 def lattice(shape: tuple[int, ...], connectivity: Any, periodic: Any) -> Lattice:
     """The lattice that a user asks for, or an error."""
-    if isinstance(connectivity, bool) or connectivity not in (1, 2):
+    if isinstance(connectivity, bool) or not isinstance(connectivity, numbers.Integral) or connectivity not in (1, 2):
         raise ValueError(
-            f"connectivity must be 1 (neighbours along the axes) or 2 (all that touch, diagonally too), "
+            "connectivity must be 1 (neighbours along the axes) or 2 (all that touch, diagonally too), "
             f"got {connectivity!r}"
         )
     steps = directions(len(shape), int(connectivity))
