@@ -85,6 +85,38 @@ def test_a_masked_grid_is_the_model_of_the_sites_that_are_left(shape, connectivi
     assert tf.t_ils(case.mrf, maxiter=100, rng=0).fun == tf.t_ils(graph, maxiter=100, rng=0).fun == case.least()
 
 
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(("shape", "connectivity", "periodic"), SMALL)
+def test_bounds_are_below_the_least_energy_and_minimize_finds_it(shape, connectivity, periodic, masked):
+    case = Case(9, shape, labels=2, connectivity=connectivity, periodic=periodic, masked=masked)
+    least = case.least()
+    res = tf.minimize(case.mrf, maxiter=50, rng=0)
+    assert res.x.shape == shape and res.fun == case.energy(res.x) == least and res.lower_bound <= least
+    assert tf.trw(case.mrf, maxiter=10).lower_bound <= least
+    low = tf.minimize(case.mrf, maxiter=20, rng=0, memory_limit="1 MB")
+    assert low.fun == least
+
+
+@pytest.mark.parametrize(("shape", "connectivity", "periodic"), SMALL)
+@pytest.mark.parametrize("method", ["loopy_bp", "anneal", "genetic", "icm"])
+def test_every_solver_takes_every_grid(shape, connectivity, periodic, method):
+    case = Case(10, shape, labels=2, connectivity=connectivity, periodic=periodic)
+    keywords = {} if method == "loopy_bp" else {"rng": 0}
+    res = tf.minimize(case.mrf, method=method, maxiter=5, **keywords)
+    assert res.x.shape == shape and res.fun == case.energy(res.x) >= case.least()
+
+
+def test_a_ring_of_trees_is_solved_exactly_where_a_mask_cuts_it():
+    case = Case(11, (3, 5), labels=2, connectivity=1, periodic=(False, True))
+    with pytest.raises(ValueError, match="without cycles"):
+        tf.tree_bp(case.mrf)
+    mask = np.zeros((3, 5), bool)
+    mask[1, 1:] = True  # what is left of one row is a chain
+    cut = tf.GridMRF(case.unary, case.mrf.pairwise, weights=case.mrf.weights, periodic=(False, True), mask=mask)
+    edges = [edge for edge in case.edges if mask[edge[0]] and mask[edge[1]]]
+    assert tf.tree_bp(cut).fun == tf.minimize(cut).fun == naive_lattice.least_energy(case.unary, edges, mask)
+
+
 @pytest.mark.parametrize("connectivity", [1, 2])
 @pytest.mark.parametrize(
     "solve",
@@ -96,6 +128,8 @@ def test_a_masked_grid_is_the_model_of_the_sites_that_are_left(shape, connectivi
         lambda mrf: tf.scan_line(mrf, 0.4),
         lambda mrf: tf.scan_line(mrf, 0),
         lambda mrf: tf.anneal(mrf, maxiter=3, rng=0),
+        lambda mrf: tf.trw(mrf, maxiter=2),
+        lambda mrf: tf.minimize(mrf, maxiter=2, rng=0),
         lambda mrf: tf.t_ils(mrf, jump=tf.moves.MixedJump(), accept=tf.moves.PerComponent(), maxiter=9, rng=0),
         lambda mrf: tf.t_ils(mrf, jump=tf.moves.MessageJump(), maxiter=9, rng=0),
     ],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from treefield.kernels.kinds import EdgeTablesRule
-from treefield.models.engines import GraphEngine, PlainEngine
+from treefield.models.engines import EngineModel, GraphEngine, PlainEngine
 from treefield.models.lattice import checked_unary, checked_weights, lattice, masked_weights
 from treefield.models.pairwise import EdgeTables, Pairwise, as_pairwise, finite_range
 from treefield.validation import labelling
@@ -20,7 +20,7 @@ _EXACT_IN_FLOAT32 = 2.0**24
 _LARGEST = 1e307  # what all costs may add up to, so that nothing overflows
 
 
-class GridMRF:
+class GridMRF(EngineModel):
     """A Markov random field on a grid: a cost for each label of each site, and a cost for each pair of neighbouring
     labels.
 
@@ -135,21 +135,6 @@ class GridMRF:
     same_count = True  # of labels, for all sites
 
     @property
-    def paper_trees(self) -> str:
-        """The trees of the paper's T-ILS."""
-        return self._engine.paper_trees
-
-    @property
-    def search_trees(self) -> str:
-        """The best trees for any search."""
-        return self._engine.search_trees
-
-    @property
-    def sweep_work(self) -> float:
-        """What a sweep over the trees takes, in sites x labels."""
-        return float(len(self.shape) * self.size * self.labels)
-
-    @property
     def size(self) -> int:
         """The number of sites."""
         return math.prod(self.shape)
@@ -165,117 +150,6 @@ class GridMRF:
         """
         finite, forbidden = self.energy_parts(labelling(x, self, copy=False))
         return math.inf if forbidden else finite
-
-    def energy_parts(self, x: np.ndarray) -> tuple[float, int]:
-        """The finite part of a checked labelling's energy, and how many forbidden costs it holds."""
-        return self._engine.energy_parts(x)
-
-    def tree_set(
-        self,
-        trees: Any = None,
-        *,
-        order: str = "fixed",
-        bands: int | None = None,
-        memory: str = "auto",
-        threads: int | None = None,
-    ) -> Any:
-        """Trees prepared for exact search: an object whose `sweep(x, rng)` solves each in turn, in place, and returns
-        the energy change.
-
-        See `treefield.t_icm` for the parameters.
-        """
-        return self._engine.tree_set(trees, order=order, bands=bands, memory=memory, threads=threads)
-
-    def beliefs(self) -> Any:
-        """Messages between all neighbours, for belief propagation."""
-        return self._engine.beliefs()
-
-    def dual(self, arithmetic: str = "auto") -> Any:
-        """Tree-reweighted messages: an object whose `iterate(x)` tightens a lower bound on the energy, returns it, and
-        writes the labelling that the messages suggest to `x`."""
-        return self._engine.dual(arithmetic)
-
-    def whole_tree(self) -> Any:
-        """All sites as one tree set, solved exactly by one `sweep`; a `CycleError` if the grid has a cycle."""
-        return self._engine.whole_tree()
-
-    def independent_sites(self, rng: np.random.Generator) -> np.ndarray:
-        """Sites of which no edge joins two."""
-        return self._engine.independent_sites(rng)
-
-    def whole_tree(self) -> Any:
-        """All sites as one tree set, solved exactly by one `sweep`; a `CycleError` if the grid has a cycle."""
-        from treefield.trees.forests import ForestSet
-
-        return ForestSet(self, [np.arange(self.size)], dtype=np.float64)  # that it is exact must be true
-
-    def independent_sites(self, rng: np.random.Generator) -> np.ndarray:
-        """Sites of which no edge joins two."""
-        sites = np.arange(self.size).reshape(self.shape)
-        return sites[tuple(slice(None, None, 2) for _ in self.shape)].reshape(-1)
-
-    @property
-    def has_few_edges(self) -> bool:
-        """Whether the edges are few enough for a tree, or several."""
-        from treefield.trees.forests import has_few_edges
-
-        return has_few_edges(self)
-
-    @property
-    def tree_bytes(self) -> int:
-        """The memory that `whole_tree` needs, at most."""
-        from treefield.trees.forests import forest_bytes
-
-        return forest_bytes(self)
-
-    def search_bytes(self) -> dict[tuple[str, str | None], int]:
-        """The memory that tree sets and the dual need, roughly: by (memory, arithmetic), the best first."""
-        from treefield.trees.dual import dual_bytes
-        from treefield.trees.fixed_point import possible
-        from treefield.trees.sets import tree_set_bytes
-
-        arithmetics = list(possible(self))
-        packed = tree_set_bytes(self, "auto")
-        return {
-            ("auto", "auto"): packed + dual_bytes(self, arithmetics),
-            ("auto", arithmetics[0]): packed + dual_bytes(self, arithmetics[:1]),
-            ("auto", None): packed,
-            ("low", None): tree_set_bytes(self, "low"),
-        }
-
-    def sampler(self) -> Any:
-        """Every site in turn, those of a plain grid in the order of a checkerboard: an object whose
-        `sample(x, temperature, rng)` draws each site's label given its neighbours, in place, and returns the energy
-        change."""
-        return self._engine.sampler()
-
-    def components(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The connected components of the sites where two int32 labellings differ, and what each changes from x to y.
-
-        Returns the component of every site (-1 where x and y agree), and per component the change of the finite costs
-        and of the number of forbidden ones.
-        """
-        return self._engine.components(x, y)
-
-    def take(self, x: np.ndarray, y: np.ndarray, numbers: np.ndarray, taken: np.ndarray) -> None:
-        """Set x to y, in place, on the components (as `components` numbers them) that are taken."""
-        from treefield.kernels.components import take_components
-
-        take_components(x.reshape(-1), y.reshape(-1), numbers.reshape(-1), taken)
-
-    def segments(self, flat: np.ndarray) -> tuple[np.ndarray, int]:
-        """Number the segments of a flat labelling, connected sites of one label: each site's, and how many."""
-        from treefield.kernels.regions import label_segments
-
-        grid, numbers = self.kernel_grid(), np.empty(flat.size, np.int32)
-        return numbers, label_segments(flat, grid.shape, grid.strides, numbers)
-
-    def labels_across(self, flat: np.ndarray, numbers: np.ndarray, seed: np.uint64, out: np.ndarray) -> None:
-        """Write each segment's label across a random edge of its border to `out`."""
-        from treefield.kernels.regions import labels_beside
-
-        grid = self.kernel_grid()
-        labels_beside(flat, grid.strides, grid.shape, numbers, seed, np.zeros(len(out), np.uint64), out)
 
     def best_labels(self) -> np.ndarray:
         """Each site's label of the least unary cost."""
@@ -322,10 +196,6 @@ class GridMRF:
         table = self._tables if self._tables is not None else self.pairwise.table(self.labels)
         lattice = [] if self.plain else [self.joined_by]
         return [self.unary, type(self.pairwise).__name__, table, self._edge_weights, *lattice]
-
-    def check_tree_set(self, trees: Any, **options: Any) -> None:
-        """Refuse what `tree_set` would, without any work."""
-        self._engine.check_tree_set(trees, **options)
 
     # What the tree sets and kernels need to know.
 
