@@ -38,6 +38,24 @@ def test_a_loaded_model_has_the_parts_of_the_saved_one(tmp_path, kind, weights):
     assert loaded.energy(x) == mrf.energy(x)
 
 
+@pytest.mark.parametrize(
+    ("lattice", "directions"),
+    [
+        ({"mask": UNARY[..., 0] < 0.8}, 2),
+        ({"connectivity": 2, "periodic": (True, False), "mask": UNARY[..., 0] < 0.8}, 4),
+        ({"connectivity": 2}, 13),
+    ],
+)
+def test_neighbours_and_masks_come_back(tmp_path, lattice, directions):
+    unary = UNARY if directions < 13 else UNARY[None]
+    mrf = tf.GridMRF(unary, tf.Potts(1), weights=list(range(directions)), **lattice)
+    save_model(tmp_path / "model.npz", mrf)
+    loaded = load_model(tmp_path / "model.npz")
+    assert repr(loaded) == repr(mrf)
+    for part, same in zip(mrf.parts(), loaded.parts(), strict=True):
+        assert np.array_equal(part, same)
+
+
 @given(grid_models())
 def test_any_model_comes_back(tmp_path_factory, case):
     path = tmp_path_factory.mktemp("model") / "model.npz"

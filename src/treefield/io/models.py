@@ -4,6 +4,8 @@ An .npz file of plain arrays:
 
 - `unary`: (M, N, L) or (P, M, N, L), the cost of each label at each site;
 - optionally `weights_0`, `weights_1` (and `weights_2`): the edge weights of each axis, a number or an array each;
+- optionally `connectivity`, `periodic` and `mask`, as in `GridMRF`; with connectivity 2 there are weights and tables
+  for every direction, up to `weights_3` in 2-D and `weights_12` in 3-D;
 - one of
   - `potts`: the weight,
   - `linear` or `quadratic`: weight and cutoff, and optionally beside it `values`, the position of each label,
@@ -32,7 +34,9 @@ from treefield.models.pairwise import EdgeTables, Pairwise, Potts, Table, Trunca
 
 _FORMAT = "treefield model 1"
 _TRUNCATED = {"linear": TruncatedLinear, "quadratic": TruncatedQuadratic}
-_KNOWN = re.compile(r"format|unary|weights_[012]|potts|linear|quadratic|values|table|tables_[012]")
+_KNOWN = re.compile(
+    r"format|unary|weights_\d\d?|connectivity|periodic|mask|potts|linear|quadratic|values|table|tables_\d\d?"
+)
 
 
 def save_model(path: Any, mrf: GridMRF | GraphMRF, *, force: bool = False) -> None:
@@ -60,6 +64,10 @@ def save_model(path: Any, mrf: GridMRF | GraphMRF, *, force: bool = False) -> No
         arrays = {"format": np.array(_FORMAT), "unary": mrf.unary, **_pairwise_arrays(mrf.pairwise)}
         for axis, weight in enumerate(mrf.weights or []):
             arrays[f"weights_{axis}"] = np.asarray(weight)
+        if not mrf.plain:
+            arrays |= {"connectivity": np.array(mrf.connectivity), "periodic": np.array(mrf.periodic)}
+        if mrf.mask is not None:
+            arrays["mask"] = mrf.mask
     with writing(path, force=force) as temporary:
         write_npz(temporary, arrays)
 
@@ -91,7 +99,10 @@ def load_model(path: Any) -> GridMRF | GraphMRF:
         if "edges" in arrays:
             return graph_in(arrays, None if "tables" in arrays else _pairwise_in(arrays))
         weights = _by_axis(arrays, "weights")
-        return GridMRF(arrays["unary"], _pairwise_in(arrays), weights=weights or None)
+        lattice: dict[str, Any] = {name: arrays[name] for name in ("periodic", "mask") if name in arrays}
+        if "connectivity" in arrays:
+            lattice["connectivity"] = _whole(arrays["connectivity"], "connectivity")
+        return GridMRF(arrays["unary"], _pairwise_in(arrays), weights=weights or None, **lattice)
 
 
 def _pairwise_arrays(pairwise: Pairwise) -> dict[str, np.ndarray]:
@@ -126,11 +137,11 @@ def _checked_names(names: list[str]) -> list[str]:
     if "unary" not in names:
         raise ValueError(f"it has no array unary, but {', '.join(sorted(names)[:8]) or 'no arrays'}")
     graph = "edges" in names
-    by_axis = re.compile(r"(weights|tables)_[012]")
+    of_grids = re.compile(r"(weights|tables)_\d+|connectivity|periodic|mask")
     unknown = sorted(
         name
         for name in names
-        if not (_KNOWN.fullmatch(name) and not (graph and by_axis.fullmatch(name)))
+        if not (_KNOWN.fullmatch(name) and not (graph and of_grids.fullmatch(name)))
         and not (graph and name in GRAPH_ONLY)
     )
     if unknown:
@@ -146,11 +157,17 @@ def _checked_names(names: list[str]) -> list[str]:
 
 def _by_axis(arrays: dict[str, np.ndarray], prefix: str) -> list[np.ndarray]:
     """The arrays prefix_0, prefix_1, ... in order, or an error if one is left out."""
-    found = sorted(name for name in arrays if name.startswith(f"{prefix}_"))
+    found = sorted((name for name in arrays if name.startswith(f"{prefix}_")), key=lambda name: (len(name), name))
     expected = [f"{prefix}_{axis}" for axis in range(len(found))]
     if found != expected:
         raise ValueError(f"it holds {', '.join(found)}, expected one for each axis: {', '.join(expected)}")
     return [arrays[name] for name in found]
+
+
+def _whole(value: Any, name: str) -> int:
+    if np.ndim(value) or np.asarray(value).dtype.kind not in "ui":
+        raise ValueError(f"{name} has shape {np.shape(value)} and dtype {np.asarray(value).dtype}, expected an integer")
+    return int(value)
 
 
 def _number(value: Any, name: str) -> float:

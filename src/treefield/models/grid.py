@@ -67,15 +67,15 @@ class GridMRF(EngineModel):
     >>> mrf.energy(np.array([[0, 0]])), mrf.energy(np.array([[0, 1]]))
     (2.0, 6.0)
 
-    Eight neighbours, diagonal ones at a distance of sqrt(2), on a disc:
+    Eight neighbours, diagonal ones less close, on a disc:
 
     >>> i, j = np.indices((9, 9)) - 4
-    >>> weights = (1, 1, 0.7, 0.7)
+    >>> weights = (1, 1, 0.75, 0.75)
     >>> disc = tf.GridMRF(np.zeros((9, 9, 3)), tf.Potts(2), weights=weights, connectivity=2, mask=i**2 + j**2 <= 16)
     >>> disc
     GridMRF(shape=(9, 9), labels=3, dtype=float64, pairwise=Potts(2), weighted, 8 neighbours, 49 of 81 sites)
     >>> disc.energy(i > 0)
-    42.8
+    35.0
     """
 
     def __init__(
