@@ -42,6 +42,8 @@ def t_icm(
         "rows-columns": one line after the other, the paper's first set.
         "alternating": every second line at once, then the others, the paper's second.
         "combs": a spine and every second line, more than half of the sites at once.
+        Of a grid with connectivity 2 all of these but "combs", if it is 2-D, and those of graphs; of a periodic one
+        only those of graphs.
         Of a graph:
         "trees": all sites cut into induced trees, which may touch, in two ways; the default.
         "forests": induced forests as large as can be, so many that every site is in one.
