@@ -25,7 +25,7 @@ from treefield.kernels.lanes import (
     store,
     where,
 )
-from treefield.kernels.packing import pack_unary_block, pack_weights_block, shift_of, slot
+from treefield.kernels.packing import is_ring, pack_unary_block, pack_weights_block, shift_of, slot
 from treefield.kernels.rules import back, label_count, message, pair, plus, prepare
 
 AHEAD = 128  # labels: costs are asked for so long before they are used
@@ -104,14 +104,14 @@ def labels_at(x, lines, here, d, p, j):
 @inlined
 def beside_at(x, packed, lines, here, d, p, j):
     """The weights and numbers of a slot's edges in a direction other than along the line, and the labels at their other
-    ends. A diagonal at the end of the line has the weight 0, and some edge."""
+    ends. Beyond the ends of the line the weight is 0, and the edge another."""
     weight = weight_at(packed, here, d, p)
     shift = shift_of(lines.shifts, d)
     edge, q = j, p
     if shift != 0:
         if not 0 <= j + shift < lines.length:
             weight = full(packed.weights.dtype.type(0))
-            edge -= shift
+            edge = (0 if shift < 0 else lines.length - 1) - shift
         q = slot(edge + shift, lines.length)
     return weight, edges_at(lines, here, d, edge), labels_at(x, lines, here, d, q, edge + shift)
 
@@ -219,8 +219,10 @@ def _outward(x, packed, lines, here, p, j, edge, own_first, kind, toward, toward
     edges = edges_at(lines, here, 0, edge)
     low = load(scratch.lows, p * LANES)
     new = back(kind, cast(weight, h), edges, own_first, low, h, p * labels * LANES, toward, labels)
-    store(scratch.new, p * LANES, new)
     old = labels_at(x, lines, here, 0, p, j)
+    if p == 0 and is_ring(lines.shifts, lines.ring):
+        new = old
+    store(scratch.new, p * LANES, new)
     change = full(0.0)
     moved = bits(new != old)
     if moved != 0:

@@ -22,7 +22,10 @@ class Lines(NamedTuple):
                                        diagonal, to a line beside: an odd direction is that of edges whose second site
                                        is on the line, the even one after it that of those whose first is
     shifts   [direction]               how far along the line the other ends of these edges are: 0, on diagonals 1 or
-                                       -1. None without diagonals, which are then no part of what is compiled
+                                       -1. None if all are 0: what follows is then no part of what is compiled
+    ring                               whether the line's ends are joined. Its first site then keeps its label, and is
+                                       beside the others: the last two directions are the edges from it to the second
+                                       site, and from the last site to it
     edges    [block][direction][lane]  the first of these edges, as an index into all edges, and `edge_strides`
                                        [direction] to the next
     origins  [block][direction][lane]  where the labels of the line itself and of those beside it begin; label (slot p,
@@ -37,6 +40,7 @@ class Lines(NamedTuple):
     sites: np.ndarray
     exists: np.ndarray
     shifts: np.ndarray | None
+    ring: bool
     edges: np.ndarray
     edge_strides: np.ndarray
     origins: np.ndarray
@@ -67,6 +71,17 @@ def _shift_of_overload(shifts, d):
     if isinstance(shifts, types.NoneType):
         return lambda shifts, d: 0
     return lambda shifts, d: shifts[d]
+
+
+def is_ring(shifts, ring):
+    """Whether the ends of lines are joined."""
+
+
+@overload_inlined(is_ring)
+def _is_ring_overload(shifts, ring):
+    if isinstance(shifts, types.NoneType):
+        return lambda shifts, ring: False
+    return lambda shifts, ring: ring
 
 
 @inlined
@@ -124,6 +139,8 @@ def pack_weights_block(edge_weights, axis_weights, uniform, lines, block, slots,
         for p in range(slots):
             j = position(p, lines.length)
             inside = 0 <= j + shift_of(lines.shifts, d) < lines.length or uniform
+            if is_ring(lines.shifts, lines.ring):
+                inside = inside and not (d == 0 and p == 0) and not (d == lines.directions - 2 and j != 1)
             if d == 0 and j > lines.length // 2:
                 j -= 1  # the edge towards the middle
             for k in range(LANES):

@@ -232,12 +232,14 @@ class PlainEngine:
 class GraphEngine:
     """For all other grids: the graph of the same edges, which takes labellings of the grid's shape.
 
-    In 2-D, where nothing is periodic, rows and columns are still chains: their tree sets are those of plain grids.
+    Rows and columns are still chains, but for those that are closed and lack a site: where they touch as those of plain
+    grids do (not in 3-D along diagonals, nor around both along axes and diagonals), so do their tree sets.
     """
 
     def __init__(self, mrf: Any) -> None:
         self._mrf = mrf
-        self._has_lines = len(mrf.shape) == 2 and not any(mrf.periodic)
+        self._has_lines = mrf.connectivity == 1 or (len(mrf.shape) == 2 and not any(mrf.periodic))
+        self._lines = _LINES if mrf.connectivity == 2 else _LINES[:-1]
         self.paper_trees = "rows-columns" if self._has_lines else "random-forests"
         self.search_trees = "bands" if self._has_lines else "random-forests"
         self._made: Any = None
@@ -268,7 +270,7 @@ class GraphEngine:
         if self._by_lines(trees):
             sets.check_options(self._mrf, trees, **options)
             return
-        names = (*(_LINES if self._has_lines else ()), *induced.NAMES)
+        names = (*(self._lines if self._has_lines else ()), *induced.NAMES)
         if isinstance(trees, str) and trees not in names:
             listed = ", ".join(map(repr, dict.fromkeys(names)))
             raise ValueError(
@@ -283,7 +285,7 @@ class GraphEngine:
         induced.check_options(self._mrf, trees, **options)
 
     def _by_lines(self, trees: Any) -> bool:
-        return self._has_lines and (trees is None or (isinstance(trees, str) and trees in _LINES))
+        return self._has_lines and (trees is None or (isinstance(trees, str) and trees in self._lines))
 
     @property
     def sweep_work(self) -> float:

@@ -191,6 +191,24 @@ class GridMRF(EngineModel):
         tables = self._tables[: len(joined) * self.labels**2].reshape(-1, self.labels, self.labels)
         return GraphMRF(unaries, joined, tables, weights=weights)
 
+    def edges_of(self, site: int) -> list[tuple[int, np.ndarray]]:
+        """The neighbours of a site, and what the edge to each costs: [label of the site, label of the neighbour]."""
+        found = []
+        size, edges = self.labels**2, 0
+        for number, weight in enumerate(self.edge_weights()):
+            first, second = (ends.reshape(-1) for ends in self._lattice.ends(number))
+            for edge in np.flatnonzero((first == site) | (second == site)).tolist():
+                factor = weight.reshape(-1)[edge]
+                if self._tables is None:
+                    costs = self.pairwise.table(self.labels)
+                else:
+                    start = (edges + edge) * size
+                    costs = self._tables[start : start + size].reshape(self.labels, self.labels).astype(np.float64)
+                table = factor * costs if factor != 0 else np.zeros_like(costs)
+                found.append((int(second[edge]), table) if first[edge] == site else (int(first[edge]), table.T))
+            edges += weight.size
+        return found
+
     def parts(self) -> list[Any]:
         """Everything that makes the model, arrays and what `repr` tells: two models of equal parts are the same."""
         table = self._tables if self._tables is not None else self.pairwise.table(self.labels)

@@ -31,7 +31,8 @@ class AxisLines:
 
     The costs are packed once, in the unary's own dtype (memory: one unary), and the labels at every sweep; or with
     ``packed=False`` a step's costs at a time (memory: length x labels x a few numbers per lane and queue). Without
-    `absorb` the lines beside do not count; `scale` multiplies the pairwise costs.
+    `absorb` the lines beside do not count; `scale` multiplies the pairwise costs. With `ring` the ends of a periodic
+    line are joined, and its first site keeps its label; otherwise they are not.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class AxisLines:
         packed: bool = True,
         absorb: bool = True,
         scale: float = 1.0,
+        ring: bool = False,
     ) -> None:
         from treefield.kernels.arrays import aligned
         from treefield.kernels.jit import loading
@@ -50,7 +52,10 @@ class AxisLines:
         self.plan = plan
         self.mrf = mrf
         grid = mrf.kernel_grid()
-        self.lines, numbers = _locate(grid, plan, mrf.labels, mrf.steps, absorb, packed)
+        if ring and grid.uniform:  # the edges of its first site are others than those of the rest
+            every = [weight.reshape(-1) for weight in mrf.edge_weights()]
+            grid = grid._replace(weights=np.concatenate(every).astype(grid.weights.dtype), uniform=False)
+        self.lines, numbers = _locate(mrf, grid, plan, absorb, packed, ring)
         weights = grid.weights if scale == 1.0 else grid.weights * grid.weights.dtype.type(scale)
         self._weights = weights, weights[numbers] if grid.uniform else weights[:0], grid.uniform
         self._big = stand_in(mrf, scale)
@@ -154,11 +159,12 @@ def _scratch(length: int, labels: int, dtype: np.dtype) -> Any:
 
 
 def _locate(
-    grid: Any, plan: schedules.Schedule, labels: int, steps: list[tuple[int, ...]], absorb: bool, packed: bool
+    mrf: Any, grid: Any, plan: schedules.Schedule, absorb: bool, packed: bool, ring: bool
 ) -> tuple[Any, np.ndarray]:
-    """Where the lines of a schedule lie, and which of the grid's `steps` the edges in each direction are."""
+    """Where the lines of a schedule lie, and which of the grid's steps the edges in each direction are."""
     from treefield.kernels.packing import Lines
 
+    steps, periodic = mrf.steps, mrf.periodic
     shape, ndim, axis = tuple(int(n) for n in grid.shape), len(grid.shape), plan.axis
     length, stride = shape[axis], int(grid.strides[axis])
     edge_strides = grid.edge_strides.reshape(len(steps), ndim)
@@ -182,8 +188,11 @@ def _locate(
             beside = []
             for a in others:
                 coordinate = coordinates[a] + sign * step[a]
+                lower = np.minimum(coordinates[a], coordinate)
+                if periodic[a]:
+                    coordinate, lower = coordinate % shape[a], lower % shape[a]
                 there = there & (coordinate >= 0) & (coordinate < shape[a])
-                first += np.minimum(coordinates[a], coordinate) * edge_strides[number, a]  # the lower end's number
+                first += lower * edge_strides[number, a]  # an edge has the number of its lower end
                 beside.append(coordinate)
             neighbours.append(np.where(there, np.ravel_multi_index(beside, cross, mode="clip"), line))
             edges.append(np.where(there, first, 0))
@@ -191,6 +200,14 @@ def _locate(
             numbers.append(number)
             shifts.append(shift)
             strides.append(edge_strides[number, axis] if joined else 0)
+    if ring:
+        stride_along = edge_strides[axis, axis]
+        neighbours += [line, line]
+        edges += [own_edge - stride_along, own_edge]  # at positions 1 and length - 1 the first and the last
+        exists += [used & absorb] * 2
+        numbers += [axis, axis]
+        shifts += [-1, 1 - length]
+        strides += [stride_along, stride_along]
     neighbour = np.stack(neighbours, axis=1)
     if packed:
         place = np.zeros(int(np.prod(cross)), np.int64)
@@ -204,6 +221,7 @@ def _locate(
         sites=own.astype(np.int64).reshape(-1),
         exists=np.stack(exists, axis=1).reshape(-1),
         shifts=np.array(shifts) if any(shifts) else None,
+        ring=ring,
         edges=np.stack(edges, axis=1).astype(np.int64).reshape(-1),
         edge_strides=np.array(strides),
         origins=origins.astype(np.int64).reshape(-1),
@@ -212,7 +230,7 @@ def _locate(
         label_stride=0 if packed else stride,
         stride=stride,
         length=length,
-        labels=labels,
+        labels=mrf.labels,
         directions=len(numbers),
     )
     return lines, np.array(numbers)

@@ -52,11 +52,13 @@ def rows_columns(shape: tuple[int, ...], axis: int) -> Schedule:
     return Schedule(axis, lines.reshape(-1, LANES), blocks, 1 << lanes, phases)
 
 
-def alternating(shape: tuple[int, ...], axis: int) -> Schedule:
+def alternating(shape: tuple[int, ...], axis: int, periodic: tuple[bool, ...] | None = None) -> Schedule:
     """Every second line at once, then the others: the paper's second tree set. In 3-D by the parity of the sum of the
-    other coordinates."""
+    other coordinates. Along an odd `periodic` axis the first line and the last are of one parity, but not of one step,
+    and queues may touch."""
     length = max(cross_shape(shape, axis))
     depth = -(-length // (2 * LANES)) * 2  # an even depth: the lines of one step are of one parity
+    depth = _apart(depth, 2, shape, axis, periodic)
     lines, _, others = _layout(shape, axis, LANES, depth)
     k, m = np.divmod(np.arange(len(lines)), others)
     halves = [np.flatnonzero((lines[:, 0] >= 0) & ((k + m) % 2 == parity)) for parity in (0, 1)]
@@ -68,15 +70,22 @@ def alternating(shape: tuple[int, ...], axis: int) -> Schedule:
     return Schedule(axis, lines, *_whole_blocks(lines), phases)
 
 
-def bands(shape: tuple[int, ...], axis: int, labels: int, count: int | None = None) -> Schedule:
+def bands(
+    shape: tuple[int, ...],
+    axis: int,
+    labels: int,
+    count: int | None = None,
+    periodic: tuple[bool, ...] | None = None,
+) -> Schedule:
     """Cut the grid into bands and sweep all of them together, each from its first line to its last: sequential inside a
     band.
 
-    Lane b holds line b K + k at step k. In 3-D the cut is across the longer of the other axes.
+    Lane b holds line b K + k at step k. In 3-D the cut is across the longer of the other axes. If that is `periodic`,
+    queues may touch.
     """
     length = max(cross_shape(shape, axis))
     number = max(1, min(band_count(length, labels) if count is None else count, length // 2))
-    depth = -(-length // number)
+    depth = _apart(-(-length // number), 1, shape, axis, periodic)
     lines, groups, others = _layout(shape, axis, number, depth)
 
     def phases(rng: np.random.Generator | None) -> Phases:
@@ -89,6 +98,16 @@ def bands(shape: tuple[int, ...], axis: int, labels: int, count: int | None = No
         return [[steps[lines[steps, 0] >= 0] for steps in queues] for queues in phases]  # bands at the end may be empty
 
     return Schedule(axis, lines, *_whole_blocks(lines), phases)
+
+
+def _apart(depth: int, step: int, shape: tuple[int, ...], axis: int, periodic: tuple[bool, ...] | None) -> int:
+    """The next depth of bands at which the first line and the last, which touch if joined, are in different steps."""
+    cross = cross_shape(shape, axis)
+    cut = int(np.argmax(cross))
+    joined = periodic is not None and (periodic[:axis] + periodic[axis + 1 :])[cut]
+    while joined and (cross[cut] - 1) % depth == 0:
+        depth += step
+    return depth
 
 
 def _whole_blocks(lines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

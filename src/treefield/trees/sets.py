@@ -50,11 +50,17 @@ def tree_set(mrf: Any, trees: Any, *, order: str, bands: int | None, memory: str
         return SiteSet(mrf)
     axes = range(len(mrf.shape) - 1, -1, -1)  # rows first, as in the paper
     if trees == "bands":
-        plans = [schedules.bands(mrf.shape, axis, mrf.labels, bands) for axis in axes]
+        plans = [schedules.bands(mrf.shape, axis, mrf.labels, bands, mrf.periodic) for axis in axes]
+    elif trees == "alternating":
+        plans = [schedules.alternating(mrf.shape, axis, mrf.periodic) for axis in axes]
     else:
-        plans = [getattr(schedules, trees.replace("-", "_"))(mrf.shape, axis) for axis in axes]
+        plans = [schedules.rows_columns(mrf.shape, axis) for axis in axes]
     space = WorkSpace(mrf, plans if memory == "auto" else [])
-    axis_lines = [AxisLines(mrf, plan, space, packed=memory == "auto") for plan in plans]
+    packed = memory == "auto"
+    axis_lines = [AxisLines(mrf, plan, space, packed=packed, ring=mrf.periodic[plan.axis]) for plan in plans]
+    if any(mrf.periodic):  # queues may touch
+        lines = LineSet(axis_lines, order=order)
+        return RingSet(lines, mrf) if all(mrf.periodic) else lines
     return LineSet(
         axis_lines, order=order, threads=1 if mrf.size * mrf.labels < _SERIAL_BELOW else thread_count(threads)
     )
@@ -138,6 +144,30 @@ class LineSet:
             pool, self._pool = self._pool, self._new_pool()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+class RingSet:
+    """Lines whose ends are joined, along every axis. The first site of each keeps its label, but for lines along
+    another axis; so the first site of all is one more tree, by itself."""
+
+    def __init__(self, lines: LineSet, mrf: Any) -> None:
+        self.order, self._lines, self._mrf = lines.order, lines, mrf
+        self._around = mrf.edges_of(0)
+        self.alone = True
+
+    def sweep(
+        self, x: np.ndarray, rng: np.random.Generator | None = None, check: bool = True, reverse: bool = False
+    ) -> float:
+        """Solve every tree once, in place on an int32 labelling; returns the energy change, as `LineSet`."""
+        change = self._lines.sweep(x, rng, check, reverse)
+        flat = x.reshape(-1)
+        costs = self._mrf.flat_unary[: self._mrf.labels].astype(np.float64)
+        for other, table in self._around:
+            costs = costs + table[:, flat[other]]
+        costs = np.minimum(costs, self._mrf.big)
+        old, new = flat[0], costs.argmin()
+        flat[0] = new
+        return change + float(costs[new] - costs[old])
 
 
 class SiteSet:
