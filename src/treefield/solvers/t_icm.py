@@ -42,8 +42,8 @@ def t_icm(
         "rows-columns": one line after the other, the paper's first set.
         "alternating": every second line at once, then the others, the paper's second.
         "combs": a spine and every second line, more than half of the sites at once.
-        Of a grid with connectivity 2 all of these but "combs", if it is 2-D, and those of graphs; of a periodic one
-        only those of graphs.
+        Not of every grid: a periodic one, or a 2-D one with connectivity 2, has no "combs"; periodic ones with
+        connectivity 2, and 3-D ones, have only the trees of graphs. Closed lines are solved but for one site.
         Of a graph:
         "trees": all sites cut into induced trees, which may touch, in two ways; the default.
         "forests": induced forests as large as can be, so many that every site is in one.
