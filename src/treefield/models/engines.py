@@ -232,8 +232,8 @@ class PlainEngine:
 class GraphEngine:
     """For all other grids: the graph of the same edges, which takes labellings of the grid's shape.
 
-    Rows and columns are still chains, but for those that are closed and lack a site: where they touch as those of plain
-    grids do (not in 3-D along diagonals, nor around both along axes and diagonals), so do their tree sets.
+    The tree sets of lines are those of plain grids where lines that run together do not touch: with diagonals in 2-D if
+    nothing is periodic, and without diagonals always. Closed lines are cut open at one site.
     """
 
     def __init__(self, mrf: Any) -> None:
