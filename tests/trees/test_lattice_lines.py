@@ -151,7 +151,7 @@ def test_your_own_trees_know_of_diagonals():
         (
             TORUS,
             {"trees": "bands"},
-            "one of 'forests', 'random-forests', .*8 neighbours, periodic along 0 and 1",
+            "one of 'trees', .*8 neighbours, periodic along 0 and 1",
         ),
         ({"periodic": (True, False)}, {"trees": "combs"}, "4 neighbours, periodic along 0; got 'combs'"),
         (TORUS, {"bands": 4}, 'bands and memory="low" go with rows and columns'),

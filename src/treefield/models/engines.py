@@ -237,11 +237,13 @@ class GraphEngine:
     """
 
     def __init__(self, mrf: Any) -> None:
+        from treefield.models.graph import GraphMRF
+
         self._mrf = mrf
         self._has_lines = mrf.connectivity == 1 or (len(mrf.shape) == 2 and not any(mrf.periodic))
         self._lines = _LINES if mrf.connectivity == 2 else _LINES[:-1]
-        self.paper_trees = "rows-columns" if self._has_lines else "random-forests"
-        self.search_trees = "bands" if self._has_lines else "random-forests"
+        known = PlainEngine if self._has_lines else GraphMRF
+        self.paper_trees, self.search_trees = known.paper_trees, known.search_trees
         self._made: Any = None
 
     @property
