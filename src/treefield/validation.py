@@ -74,6 +74,12 @@ def model(mrf: Any) -> None:
         raise TypeError(f"mrf must be a model such as {models}, got {type(mrf).__name__}")
 
 
+def refuse_graph(mrf: Any, what: str, instead: str) -> None:
+    """Refuse a model that has no lines."""
+    if not hasattr(mrf, "kernel_grid"):
+        raise TypeError(f"{what}, got a {type(mrf).__name__}; {instead}")
+
+
 def labelling(x: Any, mrf: Any, name: str = "x", copy: bool = True) -> np.ndarray:
     """`x` as a new int32 array of the model's shape with labels that its sites have, or an error; without `copy` the
     array itself if it is one already."""

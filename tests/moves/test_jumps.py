@@ -71,9 +71,16 @@ def test_a_jump_changes_something_most_of_the_time(jump, name):
 # --- a share of the sites -------------------------------------------------------------------------------------------
 
 
+def endless_model(shape):
+    """A grid of which jumps need to know no costs."""
+    model = SimpleNamespace(shape=shape, labels=ENDLESS, size=int(np.prod(shape)), same_count=True, kernel_grid=None)
+    model.random_labels = lambda rng, sites: rng.integers(ENDLESS, size=len(sites), dtype=np.int32)
+    return model
+
+
 def shares(jump, n=20_000, count=1500):
     """The shares of the sites that jumps reset; nearly every draw is another label."""
-    endless, rng = SimpleNamespace(size=n, labels=ENDLESS), np.random.default_rng(0)
+    endless, rng = endless_model((100, n // 100)), np.random.default_rng(0)
     x = np.full((100, n // 100), 7, np.int32)
     return np.array([np.count_nonzero(jump(x, endless, rng) != x) / n for _ in range(count)])
 
@@ -91,7 +98,7 @@ def test_a_reset_jump_resets_exactly_the_share_that_it_drew():
             return self.rho_max
 
     x = np.full((5, 8), 7, np.int32)
-    endless = SimpleNamespace(size=40, labels=ENDLESS)
+    endless = endless_model((5, 8))
     for share, expected in [(0.001, 1), (0.1, 4), (0.26, 10), (0.5, 20), (1, 40)]:
         for seed in range(5):
             y = Fixed(share)(x, endless, np.random.default_rng(seed))
@@ -157,10 +164,6 @@ def changed_box(x, y):
     """The box, one slice per axis, around all changed sites."""
     sites = np.argwhere(x != y)
     return tuple(slice(low, high + 1) for low, high in zip(sites.min(axis=0), sites.max(axis=0), strict=True))
-
-
-def endless_model(shape):
-    return SimpleNamespace(shape=shape, labels=ENDLESS, size=np.prod(shape))
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

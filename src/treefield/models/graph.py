@@ -56,7 +56,7 @@ class GraphMRF(FromGraphs):
     GraphMRF(sites=3, edges=3, labels=2..3, pairwise=Potts(5))
     >>> mrf.energy([0, 0, 0]), mrf.energy([0, 2, 0])
     (2.0, 14.0)
-    >>> tf.t_icm(mrf, "unary").x
+    >>> tf.minimize(mrf).x
     array([0, 0, 0], dtype=int32)
     """
 

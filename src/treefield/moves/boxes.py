@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from treefield.moves.protocol import ascending
-from treefield.validation import choice, labels_of, real_scalar
+from treefield.validation import choice, labels_of, real_scalar, refuse_graph
 
 
 class BoxJump:
@@ -47,8 +47,7 @@ class BoxJump:
     def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
         from treefield.kernels import regions
 
-        if not hasattr(mrf, "kernel_grid"):
-            raise TypeError(f"BoxJump is for grids; on a {type(mrf).__name__} use BallJump")
+        refuse_graph(mrf, "BoxJump is for grids", "use BallJump")
         labels_of(x, mrf)
         y = x.copy()
         shape = np.array((1, *mrf.shape)[-3:])

@@ -68,6 +68,8 @@ class HeatJump:
         """Return a changed copy of `x`."""
         model(mrf)
         labels_of(x, mrf)
+        if self.trees and not hasattr(mrf, "tree_sampler"):
+            raise TypeError(f"HeatJump(trees=True) is for graphs, got a {type(mrf).__name__}; leave trees out")
         if self._mrf is not mrf:
             self._mrf, self._sampler = mrf, mrf.tree_sampler() if self.trees else mrf.sampler()
             # a scale that depends on the model alone, so that a resumed search goes on with the same

@@ -8,7 +8,7 @@ import numpy as np
 
 from treefield.trees import schedules
 from treefield.trees.lines import AxisLines, WorkSpace
-from treefield.validation import axis_of, generator, labelling, model, real_scalar
+from treefield.validation import axis_of, generator, labelling, model, real_scalar, refuse_graph
 
 _DIMENSIONS = 3  # at most, of a grid
 _TEMPERATURE = 2.0  # times the mean gap: jumps that far won most on Ising fields and stereo pairs alike
@@ -74,8 +74,7 @@ class MessageJump:
     def __call__(self, x: Any, mrf: Any, rng: Any) -> np.ndarray:
         """Return a changed copy of `x`."""
         model(mrf)
-        if not hasattr(mrf, "kernel_grid"):
-            raise TypeError(f"MessageJump is for grids, whose lines it solves; on a {type(mrf).__name__} use BallJump")
+        refuse_graph(mrf, "MessageJump solves the lines of a grid", "use BallJump")
         y = labelling(x, mrf)
         seed = int(generator(rng).integers(2**63))
         if self._lines is None or self._lines.mrf is not mrf:

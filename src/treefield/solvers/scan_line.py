@@ -8,7 +8,7 @@ import numpy as np
 
 from treefield.results import MAPResult
 from treefield.solvers.run import CONVERGED, Run, Timer
-from treefield.validation import axis_of, model, real_scalar
+from treefield.validation import axis_of, model, real_scalar, refuse_graph
 
 
 def scan_line(mrf: Any, nu: float = 1.0, axis: int = -1) -> MAPResult:
@@ -40,6 +40,7 @@ def scan_line(mrf: Any, nu: float = 1.0, axis: int = -1) -> MAPResult:
     from treefield.trees.sets import LineSet
 
     model(mrf)
+    refuse_graph(mrf, "scan_line solves the lines of a grid", "use t_icm")
     nu = real_scalar(nu, "nu")
     if not 0 <= nu <= 1:
         raise ValueError(f"nu must be between 0 and 1, got {nu:g}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from treefield.validation import choice, labelling
+from treefield.validation import choice, labelling, refuse_graph
 
 _SCAN_LINE_NU = 0.4  # the paper's
 
@@ -29,5 +29,7 @@ def check_start(mrf: Any, x0: Any) -> None:
     """Refuse what is no start, before any work."""
     if isinstance(x0, str):
         choice(x0, "x0", ("random", "unary", "scan-line"))
+        if x0 == "scan-line":
+            refuse_graph(mrf, 'x0="scan-line" solves the lines of a grid', 'use "unary" or "random"')
     elif x0 is not None:
         labelling(x0, mrf, "x0", copy=False)
