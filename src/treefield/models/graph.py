@@ -14,6 +14,7 @@ from treefield.models.pairwise import Pairwise, finite_range, refuse_nan
 from treefield.validation import labelling, labels_of, real_array, real_scalar, smallest_dtype
 
 _LARGEST = 1e307  # what all costs may add up to, so that nothing overflows
+_NO_COST = 2.0**20  # taken for that where nothing costs anything, so that what is forbidden costs more than noise
 
 
 class GraphMRF(FromGraphs):
@@ -317,12 +318,13 @@ class GraphMRF(FromGraphs):
         total += self.size * max(abs(low), abs(high))
         if not total < _LARGEST:
             raise ValueError(f"costs are too large: over {self.size} sites they may add up to {total:g}; scale them")
+        total = max(total, 1e-290) if total else _NO_COST
         self.scale = max(abs(low), abs(high), steepest)
         self._big = math.inf
-        self._unit = 2.0 ** (math.ceil(math.log2(max(total, 1e-290))) - 50)
+        self._unit = 2.0 ** (math.ceil(math.log2(total)) - 50)
         if not (forbidden or forbidden_pairs):
             return
-        self._big = 2.0 ** math.ceil(math.log2(max(total, 1e-290)) + 2)
+        self._big = 2.0 ** math.ceil(math.log2(total) + 2)
         # a site may have as many forbidden costs as neighbours
         degree = int(np.bincount(self.edges.reshape(-1), minlength=1).max())
         self._unit = 2.0 ** (math.ceil(math.log2(self._big * (degree + 2))) - 52)
