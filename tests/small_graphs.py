@@ -1,6 +1,7 @@
 """Random small graphs for property tests: what a user would give to treefield, beside the `Model` of `naive_graph`.
 
-Arrays come from a numpy Generator seeded by hypothesis, as in `strategies`.
+Arrays come from a numpy Generator seeded by hypothesis, as in `strategies`. Kernels are compiled for each pair of
+dtypes, of unary costs and of tables: the unary costs of random graphs are float64, those of grids as graphs float32.
 """
 
 from dataclasses import dataclass
@@ -77,10 +78,6 @@ def random_graph(seed, kind="potts", shape="any", forbidden=False, integer=True,
     explicit = [(w * table if w else 0 * _finite(table)).tolist() for w, table in zip(factors, tables, strict=True)]
     offset = float(_numbers(rng, integer, 1)[0]) if rng.random() < 0.5 else 0.0
     model = naive_graph.Model([costs.tolist() for costs in unaries], edges, explicit, offset)
-    if integer and not (forbid_pairs and weights is not None):  # else float64: one more pair of dtypes to compile
-        unaries = [costs.astype(np.float32) for costs in unaries]
-        if isinstance(pairwise, list):
-            pairwise = [table.astype(np.float32) for table in pairwise]
     given = np.array(edges, np.int64).reshape(-1, 2)
     return Case(kind, unaries, given, pairwise, weights, offset, model, integer)
 
