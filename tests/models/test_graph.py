@@ -265,5 +265,5 @@ def test_a_negative_weight_of_a_forbidden_pair_is_refused(edges, own):
     check_refused(
         lambda: tf.GraphMRF(np.zeros((3, 2)), edges, pairwise, weights=weights),
         ValueError,
-        "a negative weight times a forbidden",
+        r"a negative weight \(-1\) times a forbidden \(\+inf\) cost of pairwise",
     )

@@ -1,0 +1,70 @@
+"""Elimination: exact on graphs of small treewidth, not tried on others."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive_graph
+import treefield as tf
+from small_graphs import KINDS, graphs, grid_graph
+from treefield.trees import elimination
+from treefield.trees.elimination import eliminate, elimination_order
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_eliminating_all_sites_is_exact(kind):
+    @settings(max_examples=40)
+    @given(graphs(kinds=[kind]), st.integers(0, 99))
+    def check(case, seed):
+        mrf = case.mrf()
+        order = elimination_order(mrf, math.inf)
+        assert sorted(order) == list(range(mrf.size))
+        least = naive_graph.minimum(case.merged)[0]
+        # any order would do
+        for sites in (order, np.random.default_rng(seed).permutation(mrf.size).tolist()):
+            x = eliminate(mrf, sites)
+            rank = naive_graph.rank(case.merged, x.tolist())
+            assert rank == (least[0], least[1] if case.integer else pytest.approx(least[1], rel=1e-9, abs=1e-9))
+
+    check()
+
+
+def test_long_narrow_graphs_are_eliminated():
+    grid = tf.GridMRF(np.random.default_rng(0).integers(0, 9, (3, 100, 3)), tf.Potts(4))
+    graph = grid.to_graph()
+    order = elimination_order(graph, 2.0**18)
+    x = eliminate(graph, order)
+    res = tf.minimize(grid, tol=0, rng=0, maxiter=300)
+    assert graph.energy(x) == res.fun == res.lower_bound
+    assert tf.minimize(graph).method == "elimination"
+
+
+def test_no_order_is_found_where_tables_would_be_too_large(monkeypatch):
+    dense = tf.GraphMRF(np.zeros((30, 3)), [(i, j) for i in range(30) for j in range(i)], tf.Potts(1))
+    assert elimination_order(dense, math.inf) is None
+    graph = grid_graph((4, 4), 3)
+    assert elimination_order(graph, 2.0**20) == elimination_order(graph, math.inf) is not None
+    monkeypatch.setattr(elimination, "_LARGEST", 3**4)
+    assert elimination_order(graph, math.inf) is None
+    monkeypatch.setattr(elimination, "_MOST_SITES", 15)
+    assert elimination_order(grid_graph((1, 16)), math.inf) is None
+
+
+def test_how_many_entries_all_tables_have_is_kept_to():
+    """A chain of 10 sites of 3 labels: nine tables of two sites, and the last site's own."""
+    chain = grid_graph((1, 10), 3)
+    assert elimination_order(chain, 9 * 9 + 3 + 0.1) is not None
+    assert elimination_order(chain, 9 * 9 + 3 - 0.1) is None
+
+
+def test_new_edges_are_not_counted_on_large_graphs(monkeypatch):
+    monkeypatch.setattr(elimination, "_FILL_SITES", 5)
+    graph = grid_graph((3, 12), 3)
+    order = elimination_order(graph, math.inf)
+    assert sorted(order) == list(range(36))
+    exact = graph.energy(eliminate(graph, order))
+    monkeypatch.undo()
+    assert graph.energy(eliminate(graph, elimination_order(graph, math.inf))) == exact
