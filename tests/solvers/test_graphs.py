@@ -115,23 +115,22 @@ def test_merge_is_the_best_choice_of_components(case, seed):
 
 # --- the same again -------------------------------------------------------------------------------------------------
 
-MODELS = {"labels": grid_graph((7, 8), 4, 1), "spins": spin_glass(60), "own tables": None}
 
-
-def model_of(name):
-    if name != "own tables":
-        return MODELS[name]
+def own_tables():
     rng = np.random.default_rng(2)
     counts, edges = rng.integers(1, 6, 40), rng.integers(40, size=(90, 2))
     tables = [rng.uniform(-1, 5, (counts[i], counts[j])) for i, j in edges]
     return tf.GraphMRF([rng.uniform(0, 5, count) for count in counts], edges, tables)
 
 
+MODELS = {"labels": grid_graph((7, 8), 4, 1), "spins": spin_glass(60), "own tables": own_tables()}
+
+
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", SOLVERS)
 def test_the_same_seed_gives_the_same_answer(guided, name, model):
     solver, options = SOLVERS[name]
-    first, second = (solver(model_of(model), rng=5, **options) for _ in range(2))
+    first, second = (solver(MODELS[model], rng=5, **options) for _ in range(2))
     check_same(first, second)
 
 
@@ -139,7 +138,7 @@ def test_the_same_seed_gives_the_same_answer(guided, name, model):
 @pytest.mark.parametrize("name", THREADED)
 def test_any_number_of_threads_gives_the_same_answer(guided, name, model):
     solver, options = THREADED[name]
-    first, second = (solver(model_of(model), rng=5, threads=threads, **options) for threads in (1, 2))
+    first, second = (solver(MODELS[model], rng=5, threads=threads, **options) for threads in (1, 2))
     check_same(first, second)
 
 
@@ -147,10 +146,10 @@ def test_any_number_of_threads_gives_the_same_answer(guided, name, model):
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_search_in_parts_is_the_search_in_one(path, name, model):
     solver, options = SEARCHES[name]
-    whole = solver(model_of(model), maxiter=20, rng=0, **options)
+    whole = solver(MODELS[model], maxiter=20, rng=0, **options)
     for stop in (0, 1, 7):
-        assert solver(model_of(model), maxiter=stop, rng=0, checkpoint=path, **options).nit == stop
-    check_same(solver(model_of(model), "unary", maxiter=20, rng=99, checkpoint=path, **options), whole)
+        assert solver(MODELS[model], maxiter=stop, rng=0, checkpoint=path, **options).nit == stop
+    check_same(solver(MODELS[model], "unary", maxiter=20, rng=99, checkpoint=path, **options), whole)
 
 
 def test_a_checkpoint_of_another_graph_is_refused(path):
@@ -229,7 +228,7 @@ def test_a_memory_limit_that_is_too_small_is_refused(guided):
 
 @pytest.mark.parametrize("name", [name for name, (_, options) in SOLVERS.items() if "maxiter" in options])
 def test_the_callback_sees_every_iteration_and_can_stop(guided, name):
-    mrf, (solver, options) = MODELS["own tables"] or model_of("own tables"), SOLVERS[name]
+    mrf, (solver, options) = MODELS["own tables"], SOLVERS[name]
     seen = []
 
     def callback(intermediate_result):
@@ -264,7 +263,8 @@ def test_large_graphs_run(name):
         assert math.isnan(res.lower_bound) or res.lower_bound <= res.fun
 
 
-@pytest.mark.parametrize("solver", [tf.scan_line])
-def test_what_needs_a_grid_is_refused(solver):
-    check_refused(lambda: solver(MODELS["spins"]), (TypeError, ValueError), "grid")
-    check_refused(lambda: tf.t_icm(MODELS["spins"], "scan-line"), (TypeError, ValueError), "grid")
+def test_what_needs_lines_is_refused():
+    mrf = MODELS["spins"]
+    check_refused(lambda: tf.scan_line(mrf), TypeError, "scan_line is for grids, whose lines it solves; a GraphMRF has")
+    for solver in (tf.minimize, tf.t_icm, tf.t_ils, tf.trw):
+        check_refused(lambda solver=solver: solver(mrf, "scan-line"), ValueError, 'x0="scan-line" goes with grids')
