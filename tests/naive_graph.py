@@ -64,6 +64,14 @@ def least_energy(model):
     return math.inf if forbidden else finite
 
 
+def chain_minimum(unaries, tables):
+    """The least energy of a chain, site after site; the table of each edge is [label before][label after]."""
+    costs = list(unaries[0])
+    for own, table in zip(unaries[1:], tables, strict=True):
+        costs = [min(c + row[t] for c, row in zip(costs, table, strict=True)) + own[t] for t in range(len(own))]
+    return min(costs)
+
+
 def min_marginals(model):
     """For each label of each site the least energy of all labellings that have it there."""
     best = [[math.inf] * len(costs) for costs in model.unaries]

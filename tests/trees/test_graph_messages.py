@@ -181,10 +181,12 @@ def test_a_bound_of_whole_costs_is_rounded_up():
     assert bounds[0] == math.ceil(bounds[1] + 0.5 - 1e-9) and bounds[1] <= bounds[0] - 0.5
 
 
-def test_the_bound_of_a_grid_is_near_that_of_its_graph():
-    grid = tf.GridMRF(np.random.default_rng(0).integers(0, 20, (12, 12, 4)), tf.Potts(4))
-    bounds = [tf.trw(mrf, maxiter=60, tol=0).lower_bound for mrf in (grid, grid.to_graph())]
-    assert bounds[1] == pytest.approx(bounds[0], rel=0.01)
+def test_the_bound_comes_close():
+    for seed in range(3):
+        graph = grid_graph((7, 7), 3, seed)
+        least = tf.minimize(graph)
+        assert least.method == "elimination"
+        assert 0.98 * least.fun <= tf.trw(graph, maxiter=60, tol=0).lower_bound <= least.fun
 
 
 @pytest.mark.parametrize("arithmetic", ["int16", "float32"])

@@ -62,7 +62,7 @@ def test_a_drawn_forest_is_large_and_nothing_can_be_added(mrf):
         sites = forest.sites.tolist()
         assert naive_graph.is_forest(model, sites)
         left = sorted(set(range(mrf.size)) - set(sites))
-        for i in rng.choice(left, 20, replace=False):
+        for i in rng.choice(left, 5, replace=False):
             assert not naive_graph.is_forest(model, [*sites, int(i)])
     if mrf.size == 900:
         assert len(sites) / 900 >= 0.6
@@ -272,7 +272,6 @@ def test_tree_bp_refuses_cycles(edges):
 
 def test_tree_bp_goes_down_long_chains():
     rng = np.random.default_rng(0)
-    size = 20_000
-    unary = rng.integers(0, 9, (1, size, 3))
-    chain = tf.GridMRF(unary, tf.Table(rng.integers(0, 5, (3, 3))))
-    assert tf.tree_bp(chain.to_graph()).fun == tf.tree_bp(chain).fun
+    unaries, table = rng.integers(0, 9, (20_000, 3)), rng.integers(0, 5, (3, 3))
+    chain = tf.GraphMRF(unaries, [(i, i + 1) for i in range(19_999)], table)
+    assert tf.tree_bp(chain).fun == naive_graph.chain_minimum(unaries.tolist(), [table.tolist()] * 19_999)
