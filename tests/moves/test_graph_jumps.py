@@ -242,7 +242,7 @@ def test_a_jump_out_of_range_is_refused(make, error, message):
 def test_jumps_of_grids_are_refused_on_graphs_and_the_other_way_round():
     graph, grid = grid_graph((4, 4)), tf.GridMRF(np.zeros((4, 4, 2)), tf.Potts(1))
     rng, x = np.random.default_rng(0), np.zeros(16, np.int32)
-    check_refused(lambda: BoxJump()(x, graph, rng), TypeError, "BoxJump is for grids; on a GraphMRF use BallJump")
+    check_refused(lambda: BoxJump()(x, graph, rng), TypeError, "BoxJump is for grids, got a GraphMRF; use BallJump")
     check_refused(lambda: MessageJump()(x, graph, rng), TypeError, "MessageJump")
     check_refused(
         lambda: BallJump()(x.reshape(4, 4), grid, rng), TypeError, r"BallJump is for graphs; on a GridMRF use BoxJump"

@@ -265,6 +265,6 @@ def test_large_graphs_run(name):
 
 def test_what_needs_lines_is_refused():
     mrf = MODELS["spins"]
-    check_refused(lambda: tf.scan_line(mrf), TypeError, "scan_line is for grids, whose lines it solves; a GraphMRF has")
+    check_refused(lambda: tf.scan_line(mrf), TypeError, "scan_line solves the lines of a grid, got a GraphMRF; use")
     for solver in (tf.minimize, tf.t_icm, tf.t_ils, tf.trw):
-        check_refused(lambda solver=solver: solver(mrf, "scan-line"), ValueError, 'x0="scan-line" goes with grids')
+        check_refused(lambda solver=solver: solver(mrf, "scan-line"), TypeError, 'x0="scan-line" solves.*a GraphMRF')

@@ -81,6 +81,8 @@ class GraphMRF(FromGraphs):
         self._joined = joined
         self._unary = unary
         self._measure()
+        dtype = np.result_type(self._unary, joined.tables)  # one for all costs: kernels are compiled for each
+        self._unary, joined.tables = self._unary.astype(dtype, copy=False), joined.tables.astype(dtype, copy=False)
 
     def __repr__(self) -> str:
         least, most = int(self.label_counts.min()), self.labels
