@@ -13,6 +13,7 @@ from problems import data_folder
 SECONDS = 10.0
 EQUAL = 3.0  # seconds for each sampler
 CLOSE = 1e-6
+ROUNDS = 9
 SWEEPS = 1000  # of one read of dwave-samplers' annealing; their own default
 
 
@@ -98,13 +99,10 @@ def as_graph():
         for mrf, start in ((grid, x), (grid.to_graph(), x.reshape(-1))):
             res = tf.t_icm(mrf, start)
             trees, last = mrf.tree_set(), res.x.copy()
-            cells.append(
-                (milliseconds(lambda m=mrf, y=start: tf.t_icm(m, y), 5), res.nit, res.fun)
-                + (
-                    milliseconds(lambda t=trees, y=start: t.sweep(y.copy()), 5),
-                    milliseconds(lambda t=trees, y=last: t.sweep(y), 5),
-                )
-            )
+            whole = milliseconds(lambda m=mrf, y=start: tf.t_icm(m, y), ROUNDS)
+            first = milliseconds(lambda t=trees, y=start: t.sweep(y.copy()), ROUNDS)
+            settled = milliseconds(lambda t=trees, y=last: t.sweep(y), ROUNDS)
+            cells.append((whole, res.nit, res.fun, first, settled))
         (whole, nit, fun, first, settled), (graph, graph_nit, graph_fun, graph_first, graph_settled) = cells
         rows.append([labels, f"{whole:.0f}, {graph:.0f}", f"{graph / whole:.1f}", f"{nit}, {graph_nit}"])
         rows[-1] += [

@@ -362,10 +362,8 @@ def _folded(value, builder, vector, fold):
     """One number from all lanes: the upper half folded onto the lower, again and again."""
     half = value.count // 2
     while half:
-        turned = builder.shuffle_vector(
-            vector, vector, order_of([(k + half) % value.count for k in range(value.count)])
-        )
-        vector = fold(vector, turned)
+        order = order_of([(k + half) % value.count for k in range(value.count)])
+        vector = fold(vector, builder.shuffle_vector(vector, vector, order))
         half //= 2
     return builder.extract_element(vector, ir.Constant(_I32, 0))
 
@@ -373,24 +371,17 @@ def _folded(value, builder, vector, fold):
 @intrinsic
 def sum_of(typingctx, value):
     """The sum of the lanes, always in the same order: of eight ((0+4)+(2+6)) + ((1+5)+(3+7))."""
-
-    def codegen(context, builder, sig, args):
-        return _folded(value, builder, args[0], builder.fadd if _is_float(value) else builder.add)
-
-    return value.element(value), codegen
+    return value.element(value), lambda context, builder, sig, args: _folded(
+        value, builder, args[0], builder.fadd if _is_float(value) else builder.add
+    )
 
 
 @intrinsic
 def least_of(typingctx, value):
     """The least of the lanes."""
-
-    def codegen(context, builder, sig, args):
-        def fold(a, b):
-            return builder.select(_compare(builder, value, "<", a, b), a, b)
-
-        return _folded(value, builder, args[0], fold)
-
-    return value.element(value), codegen
+    return value.element(value), lambda context, builder, sig, args: _folded(
+        value, builder, args[0], lambda a, b: builder.select(_compare(builder, value, "<", a, b), a, b)
+    )
 
 
 @intrinsic
