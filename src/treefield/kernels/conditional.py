@@ -72,18 +72,18 @@ def change_label(graph, state, i, label, mask):
 
 
 @kernel
-def begin_costs(graph, state):
-    """The costs given the labelling 0 everywhere."""
+def begin_costs(graph, state, x):
+    """The costs given a labelling."""
     for i in range(len(state.costs)):
         state.costs[i] = np.inf
     for i in range(len(state.x)):
-        state.x[i] = 0
+        state.x[i] = x[i]
         state.dirty[i] = ALL
         at, count = state.starts[i], label_count(graph, i)
         for s in range(count):
             state.costs[at + s] = rounded(state, np.float64(graph.unary[graph.label_starts[i] + s]))
         for k in range(graph.starts[i], graph.starts[i + 1]):
-            add_edge(graph, state, graph.links[k], 0, 1.0, state.costs, at, count)
+            add_edge(graph, state, graph.links[k], x[graph.beside[k]], 1.0, state.costs, at, count)
 
 
 @kernel

@@ -235,15 +235,12 @@ def graph_energy(x, graph):
             forbidden += 1
         else:
             total += value
-        for k in range(graph.starts[i], graph.starts[i + 1]):
-            link = graph.links[k]
-            if link & 1:
-                continue
-            value = link_cost(graph, link, x[i], x[graph.beside[k]])
-            if value >= graph.big:
-                forbidden += 1
-            else:
-                total += value
+    for edge in range(graph.starts[len(x)] // 2):
+        value = cost(graph, edge, x[graph.edges[2 * edge]], x[graph.edges[2 * edge + 1]])
+        if value >= graph.big:
+            forbidden += 1
+        else:
+            total += value
     return total, forbidden
 
 

@@ -10,8 +10,10 @@ from treefield.kernels.conditional import ALL, add_edge, change_label, rounded
 from treefield.kernels.graph import best_given, label_count, least, link_cost, lowest_label, send
 from treefield.kernels.jit import inlined, kernel
 from treefield.kernels.lanes import LANES, bits, full, load, store
+from treefield.kernels.prefetch import prefetch
 from treefield.kernels.random import below, bits64, uniform
 
+_AHEAD = 8  # places whose costs are asked for before they are needed
 _MANY = 32  # changes, if more than one in so many sites has one
 
 
@@ -219,6 +221,8 @@ def _upward(graph, state, forest, begin, end, bit, space, temperature, seed):
         i = forest.sites[p]
         if state.dirty[i] & bit == 0:
             continue
+        if p >= begin + _AHEAD:
+            prefetch(state.costs, state.starts[forest.sites[p - _AHEAD]])
         count = label_count(graph, i)
         _gather(graph, state, forest, p, space)
         if temperature > 0:

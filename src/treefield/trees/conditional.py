@@ -67,14 +67,22 @@ class SiteCosts(abc.ABC):
         self._x = np.zeros(mrf.size, np.int32)
         self._dirty, self._aims = np.empty(mrf.size, np.uint32), np.full(mrf.size, -1, np.int32)
         self._rooms: dict[str, np.ndarray] = {}
+        self._begun = False
 
     @contextlib.contextmanager
     def of(self, x: np.ndarray) -> Iterator[SiteCosts]:
         """Work on a labelling, which is changed in place when the work is done."""
         flat = in_place(x, self._mrf)
-        self._follow(flat)
+        if self._begun:
+            self._follow(flat)
+        else:
+            self._begin(flat)
+            self._begun = True
         yield self
         np.copyto(flat, self._x)
+
+    @abc.abstractmethod
+    def _begin(self, x: np.ndarray) -> None: ...
 
     @abc.abstractmethod
     def _follow(self, x: np.ndarray) -> None: ...
@@ -144,7 +152,11 @@ class _LabelCosts(SiteCosts):
             conditional.icm_sweep(self._graph, self._state, none)
             conditional.sample_sweeps(self._graph, self._state, none, np.zeros(0), np.zeros(0), np.uint64(0))
             self._solve(_no_forest(), np.zeros(0), np.uint64(0))
-        conditional.begin_costs(self._graph, self._state)
+
+    def _begin(self, x: np.ndarray) -> None:
+        from treefield.kernels.conditional import begin_costs
+
+        begin_costs(self._graph, self._state, x)
 
     def _follow(self, x: np.ndarray) -> None:
         from treefield.kernels.conditional import follow
@@ -200,7 +212,12 @@ class _SpinCosts(SiteCosts):
             spins.update_spins(self._graph, self._spins, none)
             spins.sample_spins(self._graph, self._spins, none, np.zeros(0), np.zeros(0), np.uint64(0))
             self._solve(_no_forest(), np.zeros(0), np.uint64(0))
-        spins.begin_spins(self._graph, self._spins, self._rounder)
+
+    def _begin(self, x: np.ndarray) -> None:
+        from treefield.kernels.spins import begin_spins, follow_spins
+
+        begin_spins(self._graph, self._spins, self._rounder)
+        follow_spins(self._graph, self._spins, x)
 
     def _follow(self, x: np.ndarray) -> None:
         from treefield.kernels.spins import follow_spins
