@@ -80,12 +80,12 @@ def test_drawn_trees_are_a_partition_into_induced_trees(case, seed, turned):
         assert naive_graph.is_forest(model, tree.tolist()) and len(naive_graph.pieces(model, tree.tolist())) == 1
 
 
-def test_drawn_trees_have_at_most_256_sites():
+def test_drawn_trees_have_at_most_128_sites():
     mrf = grid_graph((30, 30))
     for turned in (False, True):
         forest = drawn_trees(mrf, np.arange(900, dtype=np.int32), turned)
         sizes = np.diff(forest.trees)
-        assert sizes.max() == 256 and sizes.sum() == 900
+        assert sizes.max() == 128 and sizes.sum() == 900
         model = edges_of(mrf)
         for tree in np.split(forest.sites, forest.trees[1:-1]):
             assert naive_graph.is_forest(model, tree.tolist())
