@@ -71,7 +71,7 @@ def t_ils(
     inner_iter : int or None
         So many sweeps after each jump, fewer if the local minimum is reached before; None goes on until it is.
     trees, order, bands, memory, threads
-        As in `t_icm`; the default is the paper's rows, then columns.
+        As in `t_icm`; the default is the paper's rows, then columns, and on a graph "trees".
     maxiter, time_limit : optional
         At most so many jumps, or seconds (kept to within one sweep, compilation left out). Without any limit 1000 jumps
         are made.
