@@ -50,6 +50,7 @@ class Forests:
         self.kept = 0 <= number < KEPT
         self.bit = np.uint32(1 << (number if self.kept else KEPT))
         self.space: Any = None
+        self.places: Any = None  # where in such a space each place has its costs and its message
 
     @property
     def sites(self) -> np.ndarray:
@@ -183,7 +184,10 @@ class _LabelCosts(SiteCosts):
         from treefield.kernels.induced import ForestSpace
 
         counts, forest = self._mrf.label_counts, forests.forest
-        places, starts = padded(counts[forest.sites]), padded(counts[forest.sites[np.maximum(forest.parents, 0)]])
+        if forests.places is None:
+            parents = forest.sites[np.maximum(forest.parents, 0)]
+            forests.places = padded(counts[forest.sites]), padded(counts[parents])
+        places, starts = forests.places
         return ForestSpace(
             places=places,
             h=room("h", places[-1]),

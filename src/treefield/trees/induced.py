@@ -13,8 +13,8 @@ from treefield.validation import choice, thread_count
 NAMES = ("trees", "random-trees", "forests", "random-forests", "sites")
 _TREE = 128  # sites of a tree, at most, where all sites are cut into trees
 _BLOCKS = 8  # up to 2**7 sites in a block of a random order
-_POOL_SITES = 2**23  # sites of all forests of a sampler, unless that makes fewer than the fewest,
-_FEWEST, _MOST = 4, 64  # or more than the most
+_POOL_SITES = 2**20  # sites of all forests of a sampler, unless that makes fewer than the fewest,
+_FEWEST, _MOST = 2, 64  # or more than the most
 _MOST_FORESTS = 16  # in a sweep; sites that are in none of them are trees by themselves
 
 
