@@ -7,8 +7,8 @@ from treefield import io
 
 
 def known():
-    """Every instance of arity 2: its name, a function that reads it, the least energy that is known, whether that is
-    proved, and the least seconds of search that its makers may expect."""
+    """Every instance of arity 2: its name, a function that reads it, and the least energy that is known; proved but
+    for Gset's."""
     folder = data_folder()
     with (folder / "uai" / "optima.tsv").open() as file:
         for row in csv.DictReader(file, delimiter="\t"):

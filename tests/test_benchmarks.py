@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 import curves
+import graphs
 import growth
+import instances
 import measure
 import peers
+import problems
 import record
 import run
 import treefield as tf
@@ -207,3 +210,21 @@ def test_growth_skips_missing_peers_and_draws_the_rest(output, monkeypatch):
 def test_growth_times_iterations_of_a_solver():
     assert growth.iterating(tf.trw, 3, tol=0)(tiny()) > 0
     assert growth.sweeping(1)(tiny()) > 0
+
+
+@pytest.mark.skipif(problems.data_folder() is None, reason="the benchmark data is not there")
+def test_no_labelling_of_a_known_instance_is_below_the_least_energy():
+    found = {name: (read(), least) for name, read, least in instances.known()}
+    assert len(found) == 22
+    for mrf, least in found.values():
+        for x in (mrf.best_labels(), mrf.random_labels(np.random.default_rng(0))):
+            assert mrf.energy(x) >= least - 1e-6 * abs(least)
+
+
+def test_samplers_of_others_get_the_same_energies():
+    pytest.importorskip("dimod")
+    rng = np.random.default_rng(0)
+    edges = [(i, j) for i in range(6) for j in range(i)]
+    mrf = tf.GraphMRF(rng.random((6, 2)), edges, tf.Table([[1, -1], [-1, 1]]), weights=rng.normal(size=len(edges)))
+    x = mrf.random_labels(rng)
+    assert graphs.bqm(mrf).energy(dict(enumerate(2 * x - 1))) == pytest.approx(mrf.energy(x))
