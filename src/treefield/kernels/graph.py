@@ -226,21 +226,24 @@ def best_labels(graph, x):
 
 @kernel
 def graph_energy(x, graph):
-    """The finite part of the energy of a labelling, and the number of forbidden costs."""
-    total = 0.0
+    """The finite part of the energy of a labelling, and the number of forbidden costs. What rounding takes off the sum
+    is carried over (Kahan)."""
+    total = carried = 0.0
     forbidden = 0
-    for i in range(len(x)):
-        value = np.float64(graph.unary[graph.label_starts[i] + x[i]])
+    size = len(x)
+    for n in range(size + graph.starts[size] // 2):
+        if n < size:
+            value = np.float64(graph.unary[graph.label_starts[n] + x[n]])
+        else:
+            edge = n - size
+            value = cost(graph, edge, x[graph.edges[2 * edge]], x[graph.edges[2 * edge + 1]])
         if value >= graph.big:
             forbidden += 1
-        else:
-            total += value
-    for edge in range(graph.starts[len(x)] // 2):
-        value = cost(graph, edge, x[graph.edges[2 * edge]], x[graph.edges[2 * edge + 1]])
-        if value >= graph.big:
-            forbidden += 1
-        else:
-            total += value
+            continue
+        value -= carried
+        grown = total + value
+        carried = (grown - total) - value
+        total = grown
     return total, forbidden
 
 
