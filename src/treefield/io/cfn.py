@@ -14,7 +14,7 @@ import numpy as np
 
 from treefield.io.factors import Factors, refuse_auxiliary
 from treefield.io.files import checked_input, checked_path, reading, shown
-from treefield.io.text import file_words, parsed, read_packed, suffix_of, write_packed
+from treefield.io.text import parsed, read_packed, write_packed
 from treefield.models.graph import GraphMRF
 from treefield.validation import count as checked_count
 
@@ -353,9 +353,7 @@ def write_cfn(path: Any, mrf: GraphMRF, *, decimals: int | None = None, force: b
             f"toulbar2's integers hold; give decimals={most} to round them, or scale them"
         )
     bound = math.floor(total) + 2
-    stem = path.name.removesuffix(path.suffix) if suffix_of(path) != path.suffix.lower() else path.stem
-    name = file_words(stem.removesuffix(".cfn"))
-    write_packed(path, _text(name, mrf, names, scopes, costs, bound, places), force=force)
+    write_packed(path, _text(mrf, names, scopes, costs, bound, places), force=force)
 
 
 def _decimal(cost: float, decimals: int | None) -> str:
@@ -371,10 +369,10 @@ def _decimal(cost: float, decimals: int | None) -> str:
 
 
 def _text(
-    name: str, mrf: GraphMRF, names: list[str], scopes: list, costs: list[list[str]], bound: int, places: int
+    mrf: GraphMRF, names: list[str], scopes: list, costs: list[list[str]], bound: int, places: int
 ) -> Iterator[str]:
     point = f".{'0' * places}" if places else ""
-    yield f'{{"problem": {{"name": "{name}", "mustbe": "<{bound}{point}"}},\n"variables": {{'
+    yield f'{{"problem": {{"name": "model", "mustbe": "<{bound}{point}"}},\n"variables": {{'
     yield ", ".join(f'"x{site}": {count}' for site, count in enumerate(mrf.label_counts.tolist()))
     yield '},\n"functions": {\n'
     forbidden = str(3 * bound)  # negative costs elsewhere cannot make up for it

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import lzma
 import pathlib
-import re
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -187,8 +186,3 @@ def numbers_text(values: np.ndarray) -> str:
 def short(value: float) -> str:
     """A float as the shortest text that gives it back."""
     return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(value)
-
-
-def file_words(text: str) -> str:
-    """A name as one word of a text file."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "_", text) or "model"

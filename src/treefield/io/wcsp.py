@@ -11,7 +11,7 @@ import numpy as np
 
 from treefield.io.factors import Factors, refuse_auxiliary
 from treefield.io.files import checked_input, checked_path, reading, shown
-from treefield.io.text import Cursor, Tokens, file_words, read_packed, suffix_of, write_packed
+from treefield.io.text import Cursor, Tokens, read_packed, write_packed
 from treefield.models.graph import GraphMRF
 
 _EXACT = 2**53  # float64 holds integers up to this
@@ -160,15 +160,14 @@ def write_wcsp(path: Any, mrf: GraphMRF, *, force: bool = False) -> None:
         raise ValueError(
             f"cannot write {shown(path)}: the costs may add up to {top + constant:g}, beyond 2**53; scale them down"
         )
-    name = file_words(path.name.removesuffix(path.suffix) if suffix_of(path) != path.suffix.lower() else path.stem)
-    write_packed(path, _text(name.removesuffix(".wcsp"), mrf, tables, int(constant), int(top + constant)), force=force)
+    write_packed(path, _text(mrf, tables, int(constant), int(top + constant)), force=force)
 
 
-def _text(name: str, mrf: GraphMRF, tables: list[np.ndarray], constant: int, top: int) -> Iterator[str]:
+def _text(mrf: GraphMRF, tables: list[np.ndarray], constant: int, top: int) -> Iterator[str]:
     scopes = [(site,) for site in range(mrf.size)] + [tuple(edge) for edge in mrf.edges.tolist()]
     count = len(scopes) + (constant != 0)
     labels = " ".join(map(str, mrf.label_counts.tolist()))
-    yield f"{name} {mrf.size} {mrf.labels} {count} {top}\n{labels}\n"
+    yield f"model {mrf.size} {mrf.labels} {count} {top}\n{labels}\n"
     for scope, table in zip(scopes, tables, strict=True):
         yield f"{len(scope)} {' '.join(map(str, scope))} 0 {table.size}\n"
         costs = np.where(table < math.inf, table, top).astype(np.int64).ravel().tolist()
