@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from treefield.models.model import Model
 from treefield.validation import labels_of
 
 _LINES = ("bands", "rows-columns", "alternating", "sites")  # the tree sets of lines; the last not of closed ones
 _DIAGONAL = 1.6  # times what a sweep takes without diagonals: measured
 
 
-class EngineModel:
+class EngineModel(Model):
     """What solvers ask of a model, which its engine answers."""
 
     _engine: Any
@@ -49,12 +50,6 @@ class EngineModel:
         and of the number of forbidden ones.
         """
         return self._engine.components(x, y)
-
-    def take(self, x: np.ndarray, y: np.ndarray, numbers: np.ndarray, taken: np.ndarray) -> None:
-        """Set x to y, in place, on the components (as `components` numbers them) that are taken."""
-        from treefield.kernels.components import take_components
-
-        take_components(x.reshape(-1), y.reshape(-1), numbers.reshape(-1), taken)
 
     def tree_set(
         self,

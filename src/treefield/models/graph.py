@@ -10,6 +10,7 @@ import numpy as np
 
 from treefield.models.edges import CODES, as_edges
 from treefield.models.from_graphs import FromGraphs
+from treefield.models.model import Model
 from treefield.models.pairwise import Pairwise, finite_range, refuse_nan
 from treefield.validation import labelling, labels_of, real_array, real_scalar, smallest_dtype
 
@@ -17,7 +18,7 @@ _LARGEST = 1e307  # what all costs may add up to, so that nothing overflows
 _NO_COST = 2.0**20  # taken for that where nothing costs anything, so that what is forbidden costs more than noise
 
 
-class GraphMRF(FromGraphs):
+class GraphMRF(FromGraphs, Model):
     """A Markov random field on any graph: a cost for each label of each site, and a cost for each pair of labels of
     two sites that an edge joins.
 
@@ -134,12 +135,6 @@ class GraphMRF(FromGraphs):
         finite, forbidden = np.zeros(count), np.zeros(count, np.int64)
         component_changes(*flat, graph, numbers, finite, forbidden)
         return numbers.reshape(x.shape), finite, forbidden
-
-    def take(self, x: np.ndarray, y: np.ndarray, numbers: np.ndarray, taken: np.ndarray) -> None:
-        """Set x to y, in place, on the components (as `components` numbers them) that are taken."""
-        from treefield.kernels.components import take_components
-
-        take_components(x.reshape(-1), y.reshape(-1), numbers.reshape(-1), taken)
 
     def tree_set(
         self,
