@@ -1,5 +1,7 @@
 """A small model and what goes with it, for tests of odd and of bad input."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -53,3 +55,22 @@ def check_result(mrf, res):
     assert np.all(trace["energy"] >= res.fun) and np.all(trace["best"] >= res.fun)
     assert np.all(np.diff(trace["best"]) <= 0) and np.all(np.diff(trace["seconds"]) >= 0)
     assert trace["iteration"].tolist() == [0, 0, *range(1, res.nit + 1)]  # the start, its local minimum, the jumps
+
+
+def check_memory_survives_json(mixture, mrf):
+    """What a jump made by `mixture()` has learnt goes through JSON, and another one goes on from it the same way."""
+    rng = np.random.default_rng(0)
+    x = mrf.random_labels(rng)
+    taught, fresh, again = mixture(), mixture(), mixture()
+    for won in rng.random(40) ** 4:
+        taught(x, mrf, rng)
+        taught.learn(won, 10.0)
+    text = json.dumps(taught.get_state())
+    again.set_state(json.loads(text))
+    assert json.dumps(again.get_state()) == text != json.dumps(fresh.get_state())
+    draws = [np.random.default_rng(5) for _ in range(2)]
+    for won in np.linspace(0, 1, 30):
+        np.testing.assert_array_equal(*(jump(x, mrf, r) for jump, r in zip((taught, again), draws, strict=True)))
+        taught.learn(won, 10.0)
+        again.learn(won, 10.0)
+    assert again.work(mrf) == taught.work(mrf)

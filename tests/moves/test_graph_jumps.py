@@ -1,7 +1,6 @@
 """Jumps on graphs: balls, heat, segments, and the mixture of them."""
 
 import copy
-import json
 import pickle
 
 import numpy as np
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 import naive_graph
 import treefield as tf
-from small import check_refused
+from small import check_memory_survives_json, check_refused
 from small_graphs import graphs, grid_graph, random_graph, random_labels, spin_glass
 from treefield.moves import BallJump, BoxJump, HeatJump, MessageJump, MixedJump, PerComponent, SegmentJump, UniformJump
 
@@ -190,21 +189,7 @@ def test_a_mixture_has_the_jumps_that_suit_the_model():
 
 
 def test_what_a_mixture_has_learnt_of_a_graph_survives_json():
-    mrf, rng = grid_graph((6, 6), 3), np.random.default_rng(0)
-    taught, fresh, again = (MixedJump() for _ in range(3))
-    x = mrf.random_labels(rng)
-    for won in rng.random(30) ** 4:
-        taught(x, mrf, rng)
-        taught.learn(won, 10.0)
-    text = json.dumps(taught.get_state())
-    again.set_state(json.loads(text))
-    assert json.dumps(again.get_state()) == text != json.dumps(fresh.get_state())
-    draws = [np.random.default_rng(5) for _ in range(2)]
-    for won in np.linspace(0, 1, 20):
-        np.testing.assert_array_equal(*(jump(x, mrf, r) for jump, r in zip((taught, again), draws, strict=True)))
-        taught.learn(won, 10.0)
-        again.learn(won, 10.0)
-    assert again.work(mrf) == taught.work(mrf)
+    check_memory_survives_json(MixedJump, grid_graph((6, 6), 3))
 
 
 def test_a_mixture_tries_all_its_jumps_and_searches_with_them():

@@ -1,11 +1,11 @@
 """A mixture of jumps learns which of them pay."""
 
-import json
 from collections import Counter
 
 import numpy as np
 
 import treefield as tf
+from small import check_memory_survives_json
 from treefield.moves import BoxJump, MixedJump, PerComponent, SegmentJump, UniformJump
 
 
@@ -95,20 +95,7 @@ def test_what_a_mixture_has_learnt_survives_json():
         return MixedJump([UniformJump(0.2), BoxJump(size=(2, 3)), MixedJump([SegmentJump(), SegmentJump("shift")])])
 
     mrf = tf.GridMRF(np.random.default_rng(0).random((7, 9, 4), dtype=np.float32), tf.Potts(0.4))
-    rng = np.random.default_rng(0)
-    x = rng.integers(4, size=mrf.shape, dtype=np.int32)
-    taught, fresh, again = mixture(), mixture(), mixture()
-    for won in rng.random(40) ** 4:
-        taught(x, mrf, rng)
-        taught.learn(won, 10.0)
-    text = json.dumps(taught.get_state())
-    again.set_state(json.loads(text))
-    assert json.dumps(again.get_state()) == text != json.dumps(fresh.get_state())
-    draws = [np.random.default_rng(5) for _ in range(2)]
-    for won in np.linspace(0, 1, 30):
-        np.testing.assert_array_equal(*(jump(x, mrf, r) for jump, r in zip((taught, again), draws, strict=True)))
-        taught.learn(won, 10.0)
-        again.learn(won, 10.0)
+    check_memory_survives_json(mixture, mrf)
 
 
 def test_a_mixture_goes_on_when_nothing_has_been_won_for_long():
