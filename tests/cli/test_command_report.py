@@ -2,9 +2,11 @@
 
 import shutil
 
+import numpy as np
 import pytest
 
 from browser import messages, offline_chromium, open_page
+from treefield.io import write_image
 
 EVIL = """<script>document.title='run'</script> "'&.png"""
 
@@ -48,8 +50,10 @@ def test_pictures_curve_and_facts_are_there(command, files, show):
 
 
 def test_the_sliders_change_the_picture(command, files, show):
-    given = ("--report", "page.html", "--time-limit", 0.3, "--method", "t_ils")
-    assert command("denoise", "grey.png", "out.png", "--levels", 8, *given).code == 0
+    noise = np.random.default_rng(2).integers(0, 256, (60, 80), dtype=np.uint8)  # no first descent solves this
+    write_image(files / "noise.png", noise)
+    given = ("--report", "page.html", "--time-limit", 0.5, "--method", "t_ils", "--seed", 0, "--weight", 2000)
+    assert command("denoise", "noise.png", "out.png", "--levels", 8, *given).code == 0
     chromium = show(files / "page.html")
     stack, slider = (chromium.find_element("css selector", place) for place in (".stack", ".stack input"))
     seen = []
