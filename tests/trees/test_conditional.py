@@ -45,7 +45,7 @@ def trees_of(forest):
 def kept_costs(costs, mrf, i):
     """What is kept of a site: the costs of its labels, less that of the first."""
     if isinstance(costs, conditional._SpinCosts):
-        return [0.0, costs._spins.rises[i]]
+        return [0.0, costs._state.rises[i]]
     start, count = costs._state.starts[i], mrf.label_counts[i]
     found = costs._state.costs[start : start + count]
     return (found - found[0]).tolist()

@@ -1,7 +1,7 @@
 """Balls of a graph: sites near a centre, and what jumps do to them."""
 
 from treefield.kernels.components import join, number_roots
-from treefield.kernels.graph import absorb, cost, label_count
+from treefield.kernels.graph import absorb, cost, first_label, label_count
 from treefield.kernels.jit import kernel
 from treefield.kernels.random import below, bits64
 
@@ -61,7 +61,7 @@ def best_balls(graph, y, ends, sites, seen, costs):
             costs[s] = 0.0
         for i in sites[begin : ends[ball]]:
             for s in range(count):
-                costs[s] += graph.unary[graph.label_starts[i] + s]
+                costs[s] += graph.unary[first_label(graph, i) + s]
             for k in range(graph.starts[i], graph.starts[i + 1]):
                 j, link = graph.beside[k], graph.links[k]
                 if seen[j] != ball:

@@ -11,15 +11,15 @@ import numpy as np
 
 from treefield.kernels.components import add_change, join, number_roots
 from treefield.kernels.jit import inlined, kernel
-from treefield.kernels.lanes import LANES, cast, full, least_of, load, minimum, store
+from treefield.kernels.lanes import LANES, bits, cast, full, least_of, load, lowest, minimum, store
 
 POTTS, LINEAR = 0, 1  # other kinds are tables
 
 
 class Graph(NamedTuple):
-    """Flat arrays; site i has the labels of `unary` from ``label_starts[i]`` to ``label_starts[i + 1]``, and the
-    neighbours `beside` from ``starts[i]`` to ``starts[i + 1]``; `links`, beside them, are 2 * edge + (1 if the site is
-    the edge's second).
+    """Flat arrays. Site i has the labels of `unary` from ``label_starts[i]`` to ``label_starts[i + 1]``; `labels` is
+    how many every site has, or 0. It has the neighbours `beside` from ``starts[i]`` to ``starts[i + 1]``; `links`,
+    beside them, are 2 * edge + (1 if the site is the edge's second).
 
     `edges` has the first and the second site of each edge. An edge costs its weight times [a != b] (POTTS), the
     distance of the labels' `positions` cut off at the last of these (LINEAR), or ``tables[table_starts[edge] + a *
@@ -27,6 +27,7 @@ class Graph(NamedTuple):
     """
 
     kind: int
+    labels: int
     label_starts: np.ndarray
     unary: np.ndarray
     starts: np.ndarray
@@ -56,7 +57,13 @@ def list_neighbours(edges, starts, beside, links):
 @inlined
 def label_count(graph, site):
     """How many labels a site has."""
-    return graph.label_starts[site + 1] - graph.label_starts[site]
+    return graph.labels if graph.labels > 0 else graph.label_starts[site + 1] - graph.label_starts[site]
+
+
+@inlined
+def first_label(graph, site):
+    """Where a site's labels begin."""
+    return site * graph.labels if graph.labels > 0 else graph.label_starts[site]
 
 
 @inlined
@@ -196,9 +203,11 @@ def best_given(graph, link, h, at, count, low, label):
     if graph.kind == POTTS and weight >= 0:
         if label < count and h[at + label] < low + weight:
             return np.int64(label)
-        for s in range(count):
-            if h[at + s] == low or (s == label and h[at + s] == low + weight):
-                return np.int64(s)
+        for s in range(0, count, LANES):
+            lows = bits(load(h, at + s) == full(low))
+            if lows != 0:
+                best = s + lowest(lows)
+                return np.int64(label) if label < best and h[at + label] == low + weight else best
     best, least_cost = np.int64(0), np.inf
     for s in range(count):
         value = h[at + s] + link_cost(graph, link, s, label)
@@ -221,7 +230,7 @@ def lowest_label(h, at, count):
 def best_labels(graph, x):
     """Each site's label of the least unary cost."""
     for i in range(len(x)):
-        x[i] = lowest_label(graph.unary, graph.label_starts[i], label_count(graph, i))
+        x[i] = lowest_label(graph.unary, first_label(graph, i), label_count(graph, i))
 
 
 @kernel
@@ -233,7 +242,7 @@ def graph_energy(x, graph):
     size = len(x)
     for n in range(size + graph.starts[size] // 2):
         if n < size:
-            value = np.float64(graph.unary[graph.label_starts[n] + x[n]])
+            value = np.float64(graph.unary[first_label(graph, n) + x[n]])
         else:
             edge = n - size
             value = cost(graph, edge, x[graph.edges[2 * edge]], x[graph.edges[2 * edge + 1]])
@@ -269,7 +278,7 @@ def component_changes(x, y, graph, numbers, finite, forbidden):
     for i in range(len(x)):
         if numbers[i] < 0:
             continue
-        at = graph.label_starts[i]
+        at = first_label(graph, i)
         before, after = np.float64(graph.unary[at + x[i]]), np.float64(graph.unary[at + y[i]])
         add_change(before, after, numbers[i], graph.big, finite, forbidden)
         for k in range(graph.starts[i], graph.starts[i + 1]):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treefield.kernels.graph import absorb, label_count, least, lowest_label, send
+from treefield.kernels.graph import absorb, first_label, label_count, least, lowest_label, send
 from treefield.kernels.jit import inlined, kernel
 from treefield.kernels.lanes import LANES, full, load, store
 
@@ -30,7 +30,7 @@ class Messages(NamedTuple):
 def _collect(graph, messages, i):
     """A site's unary costs and all messages to it, in `belief`; infinity beyond its labels."""
     belief, count = messages.belief, label_count(graph, i)
-    at = graph.label_starts[i]
+    at = first_label(graph, i)
     for s in range(count):
         belief[s] = graph.unary[at + s]
     for s in range(count, -(-count // LANES) * LANES):
@@ -114,7 +114,7 @@ def decode(graph, messages, x):
 def _decode_given(graph, messages, i, x):
     """The best label of a site given the labels of those before it and messages from those after it."""
     h, count = messages.h, label_count(graph, i)
-    at = graph.label_starts[i]
+    at = first_label(graph, i)
     for s in range(count):
         h[s] = graph.unary[at + s]
     for k in range(graph.starts[i], graph.starts[i + 1]):

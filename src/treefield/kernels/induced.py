@@ -1,20 +1,13 @@
-"""Induced forests of a graph: drawing large ones, and solving them exactly."""
+"""Induced forests of a graph: large ones, and cuts of all sites into trees."""
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from treefield.kernels.components import join
-from treefield.kernels.conditional import ALL, add_edge, change_label, rounded
-from treefield.kernels.graph import best_given, label_count, least, link_cost, lowest_label, send
 from treefield.kernels.jit import inlined, kernel
-from treefield.kernels.lanes import LANES, bits, full, load, store
-from treefield.kernels.prefetch import prefetch
-from treefield.kernels.random import below, bits64, uniform
 
-_AHEAD = 8  # places whose costs are asked for before they are needed
-_MANY = 32  # changes, if more than one in so many sites has one
+_NOWHERE = -(2**31)  # no tree came there
 
 
 class Forest(NamedTuple):
@@ -28,21 +21,6 @@ class Forest(NamedTuple):
     kids: np.ndarray
     siblings: np.ndarray
     trees: np.ndarray
-
-
-class ForestSpace(NamedTuple):
-    """What the search on a forest needs, and finds there when it solves the forest again: where each place has its
-    costs in `h`, these, and the least of them; where it has its message to its parent, and these. The old and the new
-    label of each place, and `out`, as in `send`, are work space."""
-
-    places: np.ndarray
-    h: np.ndarray
-    lows: np.ndarray
-    starts: np.ndarray
-    messages: np.ndarray
-    old: np.ndarray
-    new: np.ndarray
-    out: np.ndarray
 
 
 @kernel
@@ -88,27 +66,29 @@ def _append(forest, tail, i, parent, link):
 
 
 @kernel
-def split_into_trees(graph, order, limit, turned, forest, stack, place, tree, touched):
+def split_into_trees(graph, order, limit, turned, forest, stack, place):
     """Cut the sites into induced trees of up to `limit` sites, one around each site of `order` that is in none before:
     along a branch as far as it goes, and then from where it came. `turned`, neighbours are tried in the reverse order:
     where there are rows and columns, it is columns instead of rows. Returns the number of trees.
 
     Fills the arrays of `forest`; work space: `stack`, one for each end of an edge and one more, and for each site its
-    `place`, the `tree` that came next to it last, and how many of that tree's sites are beside it.
+    `place`: before it has one, -1 - 2 t if it is beside one site of tree t, -2 - 2 t if it is beside more, and t is the
+    last tree that came there.
     """
     for i in range(len(place)):
-        place[i] = tree[i] = -1
+        place[i] = _NOWHERE
     tail, count = 0, 0
     for root in order:
         if place[root] >= 0:
             continue
         begin = tail
         forest.trees[count] = begin
-        stack[0], top, tree[root], touched[root] = root, 1, count, 0
+        beside_one, beside_more = -1 - 2 * count, -2 - 2 * count
+        stack[0], top = root, 1
         while top > 0 and tail - begin < limit:
             top -= 1
             i = stack[top]
-            if place[i] >= 0 or touched[i] > 1:  # a second edge to the tree would close a cycle
+            if place[i] >= 0 or place[i] == beside_more:  # a second edge to the tree would close a cycle
                 continue
             parent, link = -1, -1
             first, last = graph.starts[i], graph.starts[i + 1] - 1
@@ -117,13 +97,12 @@ def split_into_trees(graph, order, limit, turned, forest, stack, place, tree, to
                 j = graph.beside[k]
                 if place[j] >= begin:
                     parent, link = place[j], graph.links[k]
-                elif place[j] < 0:
-                    if tree[j] != count:
-                        tree[j], touched[j] = count, 0
-                    touched[j] += 1
-                    if touched[j] == 1:
-                        stack[top] = j
-                        top += 1
+                elif place[j] == beside_one:
+                    place[j] = beside_more
+                elif place[j] < 0 and place[j] != beside_more:
+                    place[j] = beside_one
+                    stack[top] = j
+                    top += 1
             _append(forest, tail, i, parent, link)
             place[i] = tail
             tail += 1
@@ -169,142 +148,3 @@ def plan_forest(graph, wanted, forest, stack, place):
                 top += 2
     forest.trees[count] = tail
     return count
-
-
-@inlined
-def _gather(graph, state, forest, p, space):
-    """What a site's labels cost: given the sites around the tree, and with the messages from its children."""
-    i, at, h, old = forest.sites[p], space.places[p], space.h, space.old
-    start, count = state.starts[i], label_count(graph, i)
-    for s in range(0, count, LANES):
-        store(h, at + s, load(state.costs, start + s))
-    # the tree's own edges are not given, but part of what is sought
-    if forest.parents[p] >= 0:
-        add_edge(graph, state, forest.links[p], old[forest.parents[p]], -1.0, h, at, count)
-    q = forest.kids[p]
-    while q >= 0:
-        add_edge(graph, state, forest.links[q] ^ 1, old[q], -1.0, h, at, count)
-        for s in range(0, count, LANES):
-            store(h, at + s, load(h, at + s) + load(space.messages, space.starts[q] + s))
-        q = forest.siblings[q]
-
-
-@inlined
-def _add_noise(h, at, count, temperature, seed, number):
-    for s in range(count):
-        u = uniform(seed, number + s) + 2.0**-54
-        h[at + s] += temperature * math.log(-math.log(u))
-
-
-@inlined
-def _replaced(messages, at, out, low, count):
-    """Put a message, less the constant `low`, in its place; whether it differs from the one that was there."""
-    differing = 0
-    whole = count // LANES * LANES
-    for s in range(0, whole, LANES):
-        new = load(out, s) - full(low)
-        differing |= bits(new != load(messages, at + s))
-        store(messages, at + s, new)
-    for s in range(whole, count):
-        new_one = out[s] - low
-        differing |= new_one != messages[at + s]
-        messages[at + s] = new_one
-    return differing != 0
-
-
-@inlined
-def _upward(graph, state, forest, begin, end, bit, space, temperature, seed):
-    """Messages from the leaves to the root, where something has changed: where a message is as it was, what lies above
-    is, too."""
-    h, messages, out = space.h, space.messages, space.out
-    for p in range(end - 1, begin - 1, -1):
-        i = forest.sites[p]
-        if state.dirty[i] & bit == 0:
-            continue
-        if p >= begin + _AHEAD:
-            prefetch(state.costs, state.starts[forest.sites[p - _AHEAD]])
-        count = label_count(graph, i)
-        _gather(graph, state, forest, p, space)
-        if temperature > 0:
-            _add_noise(h, space.places[p], count, temperature, seed, state.starts[i])
-        if forest.parents[p] < 0:
-            continue
-        parent = forest.sites[forest.parents[p]]
-        others = label_count(graph, parent)
-        low = least(h, space.places[p], count)
-        space.lows[p] = low
-        send(graph, forest.links[p], h, space.places[p], count, low, out, others)
-        if _replaced(messages, space.starts[p], out, low, others):
-            state.dirty[parent] |= bit
-
-
-@inlined
-def _downward(graph, state, forest, begin, end, bit, space):
-    """Labels from the root to the leaves, where something has changed; returns the change of energy and how many there
-    are."""
-    h, old, new = space.h, space.old, space.new
-    change, moved = 0.0, 0
-    for p in range(begin, end):
-        i, parent = forest.sites[p], forest.parents[p]
-        new[p] = old[p]
-        if state.dirty[i] & bit == 0 and (parent < 0 or new[parent] == old[parent]):
-            continue
-        state.dirty[i] &= ~bit
-        count = label_count(graph, i)
-        if parent < 0:
-            new[p] = lowest_label(h, space.places[p], count)
-        else:
-            link = forest.links[p]
-            new[p] = best_given(graph, link, h, space.places[p], count, space.lows[p], new[parent])
-            if new[p] != old[p] and new[parent] != old[parent]:
-                change += rounded(state, link_cost(graph, link, new[p], new[parent]))
-                change += rounded(state, link_cost(graph, link, old[p], old[parent]))
-                change -= rounded(state, link_cost(graph, link, new[p], old[parent]))
-                change -= rounded(state, link_cost(graph, link, old[p], new[parent]))
-        if new[p] != old[p]:
-            moved += 1
-            change += state.costs[state.starts[i] + new[p]] - state.costs[state.starts[i] + old[p]]
-    return change, moved
-
-
-@kernel
-def solve_trees(graph, state, forest, firsts, bit, space, temperatures, seed):
-    """Solve a forest exactly given the labels around it, once for each of the temperatures; returns the change of
-    energy.
-
-    Of several forests one is drawn each time: forest f has the trees from ``firsts[f]`` to ``firsts[f + 1]``. A tree
-    takes its new labels only if that does not raise the energy. At a temperature above 0 each cost is lowered by Gumbel
-    noise of that scale, and what is best then is taken, whatever it costs.
-
-    A site is looked at if the forest's `bit` of its `dirty` is set, or what is below or above it has changed.
-    """
-    old, new = space.old, space.new
-    total = 0.0
-    for turn in range(len(temperatures)):
-        f = below(len(firsts) - 1, seed, 2 * turn)
-        stream, temperature = bits64(seed, 2 * turn + 1), temperatures[turn]
-        for tree in range(firsts[f], firsts[f + 1]):
-            begin, end = forest.trees[tree], forest.trees[tree + 1]
-            for p in range(begin, end):
-                old[p] = state.x[forest.sites[p]]
-                if temperature > 0:
-                    state.dirty[forest.sites[p]] |= bit
-            _upward(graph, state, forest, begin, end, bit, space, temperature, stream)
-            change, moved = _downward(graph, state, forest, begin, end, bit, space)
-            if moved == 0 or (change > 0 and temperature == 0):
-                continue
-            total += change
-            for p in range(begin, end):
-                if new[p] != old[p]:
-                    if moved > len(state.x) // _MANY:
-                        state.aims[forest.sites[p]] = new[p]
-                    else:
-                        change_label(graph, state, forest.sites[p], new[p], ALL)
-            if moved > len(state.x) // _MANY:  # in the order of memory
-                for i in range(len(state.x)):
-                    if state.aims[i] >= 0:
-                        change_label(graph, state, i, state.aims[i], ALL)
-                        state.aims[i] = -1
-            for p in range(begin, end):  # its own changes do not concern a tree
-                state.dirty[forest.sites[p]] &= ~bit
-    return total

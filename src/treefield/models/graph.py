@@ -293,6 +293,7 @@ class GraphMRF(FromGraphs, Model):
         list_neighbours(sites.reshape(-1), starts, beside, links)
         return Graph(
             kind=CODES[joined.kind],
+            labels=self.labels if self.same_count else 0,
             label_starts=self._starts,
             unary=self._unary,
             starts=starts[:-1],

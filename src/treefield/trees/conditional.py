@@ -67,6 +67,7 @@ class SiteCosts(abc.ABC):
         self._rounder = 1.5 * 2.0**52 * mrf.unit
         self._x = np.zeros(mrf.size, np.int32)
         self._dirty, self._aims = np.empty(mrf.size, np.uint32), np.full(mrf.size, -1, np.int32)
+        self._state: Any = None
         self._rooms: dict[str, np.ndarray] = {}
         self._begun = False
 
@@ -86,20 +87,40 @@ class SiteCosts(abc.ABC):
     def _begin(self, x: np.ndarray) -> None: ...
 
     @abc.abstractmethod
-    def _follow(self, x: np.ndarray) -> None: ...
+    def _new_space(self, forests: Forests, room: Callable[..., np.ndarray]) -> Any: ...
 
-    @abc.abstractmethod
+    def _load(self) -> None:
+        """Have the kernels ready."""
+        from treefield.kernels.jit import loading
+
+        none, no_heats, seed = np.zeros(0, np.int32), np.zeros(0), np.uint64(0)
+        with loading():
+            self._follow(none)
+            self.update(none)
+            self._draw(none, no_heats, no_heats, seed)
+            self._solve(_no_forest(), no_heats, seed)
+
+    def _follow(self, x: np.ndarray) -> None:
+        from treefield.kernels.site_costs import follow
+
+        follow(self._graph, self._state, x)
+
     def update(self, order: np.ndarray) -> float:
         """Give each site in turn its cheapest label, the lowest among equals; returns the energy change."""
+        from treefield.kernels.site_costs import icm_sweep
 
-    @abc.abstractmethod
-    def _solve(self, forests: Forests, temperatures: np.ndarray, seed: np.uint64) -> float: ...
+        return icm_sweep(self._graph, self._state, order)
 
-    @abc.abstractmethod
-    def _draw(self, order: np.ndarray, heats: np.ndarray, limits: np.ndarray, seed: np.uint64) -> float: ...
+    def _draw(self, order: np.ndarray, heats: np.ndarray, limits: np.ndarray, seed: np.uint64) -> float:
+        from treefield.kernels.site_costs import sample_sweeps
 
-    @abc.abstractmethod
-    def _new_space(self, forests: Forests, room: Callable[..., np.ndarray]) -> Any: ...
+        return sample_sweeps(self._graph, self._state, order, heats, limits, seed)
+
+    def _solve(self, forests: Forests, temperatures: np.ndarray, seed: np.uint64) -> float:
+        from treefield.kernels.site_costs import solve_trees
+
+        work = forests.forest, forests.firsts, forests.bit, self._space(forests)
+        return solve_trees(self._graph, self._state, *work, temperatures, seed)
 
     def _space(self, forests: Forests) -> Any:
         """The kernel's work space: the forests' own, or one that is used for this and for that."""
@@ -137,66 +158,44 @@ class SiteCosts(abc.ABC):
 
 
 class _LabelCosts(SiteCosts):
-    """For any labels. Memory: a float64 for each label, rounded up to eight, and the same for those of a forest."""
+    """For any labels. Memory: a float64 for each label, rounded up to eight, and the same for a forest that is kept."""
 
     def __init__(self, mrf: Any) -> None:
-        from treefield.kernels import conditional
-        from treefield.kernels.jit import loading
+        from treefield.kernels.conditional import Conditional
 
         super().__init__(mrf)
         starts = padded(mrf.label_counts)
+        step = int(starts[1]) if mrf.same_count else 0
         own = self._x, self._dirty, self._aims
-        self._state = conditional.Conditional(np.empty(starts[-1]), starts, *own, self._rounder)
-        none = np.zeros(0, np.int32)
-        with loading():
-            conditional.follow(self._graph, self._state, none)
-            conditional.icm_sweep(self._graph, self._state, none)
-            conditional.sample_sweeps(self._graph, self._state, none, np.zeros(0), np.zeros(0), np.uint64(0))
-            self._solve(_no_forest(), np.zeros(0), np.uint64(0))
+        self._state = Conditional(np.empty(starts[-1]), step, starts, *own, self._rounder)
+        self._load()
 
     def _begin(self, x: np.ndarray) -> None:
         from treefield.kernels.conditional import begin_costs
 
         begin_costs(self._graph, self._state, x)
 
-    def _follow(self, x: np.ndarray) -> None:
-        from treefield.kernels.conditional import follow
-
-        follow(self._graph, self._state, x)
-
-    def update(self, order: np.ndarray) -> float:
-        from treefield.kernels.conditional import icm_sweep
-
-        return icm_sweep(self._graph, self._state, order)
-
-    def _draw(self, order: np.ndarray, heats: np.ndarray, limits: np.ndarray, seed: np.uint64) -> float:
-        from treefield.kernels.conditional import sample_sweeps
-
-        return sample_sweeps(self._graph, self._state, order, heats, limits, seed)
-
-    def _solve(self, forests: Any, temperatures: np.ndarray, seed: np.uint64) -> float:
-        from treefield.kernels.induced import solve_trees
-
-        work = forests.forest, forests.firsts, forests.bit, self._space(forests)
-        return solve_trees(self._graph, self._state, *work, temperatures, seed)
-
-    def _new_space(self, forests: Any, room: Callable[..., np.ndarray]) -> Any:
-        from treefield.kernels.induced import ForestSpace
+    def _new_space(self, forests: Forests, room: Callable[..., np.ndarray]) -> Any:
+        from treefield.kernels.conditional import ForestSpace
 
         counts, forest = self._mrf.label_counts, forests.forest
         if forests.places is None:
-            parents = forest.sites[np.maximum(forest.parents, 0)]
-            forests.places = padded(counts[forest.sites]), padded(counts[parents])
+            if self._mrf.same_count:
+                forests.places = (self._state.step * np.arange(len(forest.sites) + 1),) * 2
+            else:
+                parents = forest.sites[np.maximum(forest.parents, 0)]
+                forests.places = padded(counts[forest.sites]), padded(counts[parents])
         places, starts = forests.places
+        largest = np.diff(forest.trees).max(initial=0), np.diff(places[forest.trees]).max(initial=0)
         return ForestSpace(
             places=places,
-            h=room("h", places[-1]),
-            lows=room("lows", len(forest.sites)),
+            h=self._room("h", largest[1]),
+            lows=self._room("lows", largest[0]),
             starts=starts,
             messages=room("messages", starts[-1]),
-            old=room("old", len(forest.sites), np.int32),
-            new=room("new", len(forest.sites), np.int32),
-            out=room("out", self._mrf.labels + LANES),
+            old=self._room("old", len(forest.sites), np.int32),
+            new=self._room("new", len(forest.sites), np.int32),
+            out=self._room("out", self._mrf.labels + LANES),
         )
 
 
@@ -204,50 +203,23 @@ class _SpinCosts(SiteCosts):
     """For two labels at every site. Memory: three float64 for each site, one for each edge and two for its ends."""
 
     def __init__(self, mrf: Any) -> None:
-        from treefield.kernels import spins
-        from treefield.kernels.jit import loading
+        from treefield.kernels.spins import Spins
 
         super().__init__(mrf)
         couplings, beside = np.empty(len(mrf.edges)), np.empty(len(self._graph.beside))
-        self._spins = spins.Spins(np.empty(mrf.size), self._x, self._dirty, self._aims, couplings, beside)
-        none = np.zeros(0, np.int32)
-        with loading():
-            spins.follow_spins(self._graph, self._spins, none)
-            spins.update_spins(self._graph, self._spins, none)
-            spins.sample_spins(self._graph, self._spins, none, np.zeros(0), np.zeros(0), np.uint64(0))
-            self._solve(_no_forest(), np.zeros(0), np.uint64(0))
+        self._state = Spins(np.empty(mrf.size), self._x, self._dirty, self._aims, couplings, beside)
+        self._load()
 
     def _begin(self, x: np.ndarray) -> None:
-        from treefield.kernels.spins import begin_spins, follow_spins
+        from treefield.kernels.spins import begin_spins
 
-        begin_spins(self._graph, self._spins, self._rounder)
-        follow_spins(self._graph, self._spins, x)
+        begin_spins(self._graph, self._state, self._rounder)
+        self._follow(x)
 
-    def _follow(self, x: np.ndarray) -> None:
-        from treefield.kernels.spins import follow_spins
-
-        follow_spins(self._graph, self._spins, x)
-
-    def update(self, order: np.ndarray) -> float:
-        from treefield.kernels.spins import update_spins
-
-        return update_spins(self._graph, self._spins, order)
-
-    def _draw(self, order: np.ndarray, heats: np.ndarray, limits: np.ndarray, seed: np.uint64) -> float:
-        from treefield.kernels.spins import sample_spins
-
-        return sample_spins(self._graph, self._spins, order, heats, limits, seed)
-
-    def _solve(self, forests: Any, temperatures: np.ndarray, seed: np.uint64) -> float:
-        from treefield.kernels.spins import solve_spins
-
-        work = forests.forest, forests.firsts, forests.bit, self._space(forests)
-        return solve_spins(self._graph, self._spins, *work, temperatures, seed)
-
-    def _new_space(self, forests: Any, room: Callable[..., np.ndarray]) -> Any:
+    def _new_space(self, forests: Forests, room: Callable[..., np.ndarray]) -> Any:
         from treefield.kernels.spins import SpinSpace
 
-        size, known = len(forests.sites), self._spins.couplings
+        size, known = len(forests.sites), self._state.couplings
         couplings = known[forests.forest.links >> 1] if len(known) else np.empty(size)
         labels = (room(name, size, np.int32) for name in ("old", "new"))
         return SpinSpace(couplings, room("d", size), room("messages", size), *labels)

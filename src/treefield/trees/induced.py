@@ -189,8 +189,7 @@ def drawn_trees(mrf: Any, order: np.ndarray, turned: bool) -> Any:
 
     graph, forest = mrf.kernel_graph(), _empty_forest(mrf.size)
     stack = np.empty(len(graph.beside) + 1, np.int32)
-    place, tree, touched = np.empty((3, mrf.size), np.int32)
-    count = split_into_trees(graph, order, _TREE, turned, forest, stack, place, tree, touched)
+    count = split_into_trees(graph, order, _TREE, turned, forest, stack, np.empty(mrf.size, np.int32))
     return forest._replace(trees=forest.trees[: count + 1])
 
 
