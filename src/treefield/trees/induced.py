@@ -66,7 +66,7 @@ class InducedForests:
 
     "trees" are two cuts of all sites into trees that may touch, along other ways each; "forests" are forests of as many
     sites as can be, until every site is in one. Both are kept, and solved only where something has changed. The others
-    are drawn afresh for every sweep. Memory: three float64 for each label of each site, and two more for each label and
+    are drawn afresh for every sweep. Memory: a float64 for each label of each site, and one more for each label and
     forest that is kept.
     """
 
