@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from treefield.models.graph import GraphMRF
     from treefield.models.grid import GridMRF
     from treefield.models.pairwise import EdgeTables, Potts, Table, TruncatedLinear, TruncatedQuadratic
+    from treefield.models.tiled import TiledMRF
     from treefield.results import MAPResult
     from treefield.solvers.anneal import anneal
     from treefield.solvers.genetic import genetic
@@ -39,6 +40,7 @@ _HOMES = {
     "stereo": "apps.stereo",
     "GridMRF": "models.grid",
     "GraphMRF": "models.graph",
+    "TiledMRF": "models.tiled",
     "Potts": "models.pairwise",
     "TruncatedLinear": "models.pairwise",
     "TruncatedQuadratic": "models.pairwise",
@@ -65,6 +67,7 @@ __all__ = [
     "MAPResult",
     "Potts",
     "Table",
+    "TiledMRF",
     "TruncatedLinear",
     "TruncatedQuadratic",
     "anneal",

@@ -67,11 +67,18 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def model(mrf: Any) -> None:
-    """Refuse what is no model."""
+def is_tiled(mrf: Any) -> bool:
+    """Whether a model is larger than memory, and searched tile by tile."""
+    return hasattr(mrf, "between_tiles")
+
+
+def model(mrf: Any, *, tiles: bool = False) -> None:
+    """Refuse what is no model, and one in tiles unless these will do."""
     if isinstance(mrf, type) or not hasattr(mrf, "energy_parts"):
         models = "GridMRF(unary, pairwise) or GraphMRF(unaries, edges, pairwise)"
         raise TypeError(f"mrf must be a model such as {models}, got {type(mrf).__name__}")
+    if is_tiled(mrf) and not tiles:
+        raise TypeError("a TiledMRF is searched by minimize, t_icm and t_ils; the other solvers need a GridMRF")
 
 
 def refuse_graph(mrf: Any, what: str, instead: str) -> None:

@@ -13,9 +13,10 @@ from treefield.solvers.elimination import eliminated
 from treefield.solvers.guided import guided
 from treefield.solvers.run import checked_limits
 from treefield.solvers.start import check_start
+from treefield.solvers.tiles import by_tiles
 from treefield.solvers.tree_bp import tree_bp
 from treefield.trees.forests import CycleError
-from treefield.validation import choice, generator, memory_size, model, thread_count
+from treefield.validation import choice, generator, is_tiled, memory_size, model, thread_count
 
 METHODS = ("auto", "anneal", "genetic", "icm", "loopy_bp", "scan_line", "t_icm", "t_ils", "tree_bp", "trw")
 
@@ -49,7 +50,8 @@ def minimize(
 
     Parameters
     ----------
-    mrf : GridMRF or GraphMRF
+    mrf : GridMRF, GraphMRF or TiledMRF
+        The last is searched tile by tile, by "auto", "t_icm" or "t_ils": the limits but for the time are for each tile.
     x0 : labelling, "random", "unary" or "scan-line", optional
         Where to start; the default is the method's own, for "auto" each site's best label.
     method : str
@@ -85,7 +87,7 @@ def minimize(
     >>> tf.minimize(mrf, method="icm", rng=0).fun >= res.fun
     True
     """
-    model(mrf)
+    model(mrf, tiles=True)
     choice(method, "method", METHODS)
     given: dict[str, Any] = {"maxiter": maxiter, "time_limit": time_limit, "patience": patience, "callback": callback}
     if method != "auto":
@@ -95,8 +97,19 @@ def minimize(
         raise TypeError(f'method="auto" takes no {next(iter(options))}; name a method that does: method="t_ils"')
     limits = checked_limits(**given, progress=progress, tol=_TOL if tol is None else tol)
     thread_count(threads)
-    check_start(mrf, x0)
     rng = generator(rng)
+    if is_tiled(mrf):
+        if memory_limit is not None:
+            raise ValueError("a TiledMRF has a memory_limit of its own: give it when the model is made")
+        return by_tiles(
+            "auto",
+            mrf,
+            x0,
+            rng,
+            limits,
+            {name: given[name] for name in ("maxiter", "patience")} | {"tol": tol, "threads": threads},
+        )
+    check_start(mrf, x0)
     limit = None if memory_limit is None else memory_size(memory_limit, "memory_limit")
     if mrf.has_few_edges and (limit is None or mrf.tree_bytes <= limit):
         with contextlib.suppress(CycleError):

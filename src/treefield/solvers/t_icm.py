@@ -7,7 +7,8 @@ from typing import Any
 
 from treefield.results import MAPResult
 from treefield.solvers.run import begin, checked_limits, descend
-from treefield.validation import model
+from treefield.solvers.tiles import by_tiles
+from treefield.validation import generator, is_tiled, model
 
 
 def t_icm(
@@ -32,7 +33,8 @@ def t_icm(
 
     Parameters
     ----------
-    mrf : GridMRF or GraphMRF
+    mrf : GridMRF, GraphMRF or TiledMRF
+        Of the last, tile by tile: `maxiter` limits the rounds over all tiles.
     x0 : labelling, "random", "unary" or "scan-line", optional
         Where to start; None is "random", "unary" gives each site its own cheapest label.
     trees : str or list of 1-D integer arrays, optional
@@ -83,8 +85,10 @@ def t_icm(
     array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1], dtype=int32)
     """
     options = {"order": order, "bands": bands, "memory": memory, "threads": threads}
-    model(mrf)
-    mrf.check_tree_set(trees, **options)
+    model(mrf, tiles=True)
     limits = checked_limits(maxiter, time_limit, callback, progress=progress)
+    if is_tiled(mrf):
+        return by_tiles("t_icm", mrf, x0, generator(rng), limits, options | {"trees": trees})
+    mrf.check_tree_set(trees, **options)
     run, rng = begin("t_icm", mrf, x0, rng, limits)
     return descend(run, lambda: mrf.tree_set(trees, **options), rng, "tree")

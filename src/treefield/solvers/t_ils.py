@@ -15,7 +15,8 @@ from treefield.results import MAPResult
 from treefield.solvers.checkpoint import Checkpoint, checked_path, described, opened
 from treefield.solvers.parallel import independent_searches
 from treefield.solvers.run import CONVERGED, ROUNDING, Run, begin, checked_limits
-from treefield.validation import choice, count, function, generator, labels_of, model
+from treefield.solvers.tiles import by_tiles
+from treefield.validation import choice, count, function, generator, is_tiled, labels_of, model
 
 _MAXITER = 1000  # where no limit is given; the paper's number on stereo
 
@@ -54,7 +55,8 @@ def t_ils(
 
     Parameters
     ----------
-    mrf : GridMRF or GraphMRF
+    mrf : GridMRF, GraphMRF or TiledMRF
+        Of the last, tile by tile: the limits but for the time are for each tile.
     x0 : labelling, "random", "unary" or "scan-line", optional
         Where to start; None is "random".
     jump : function, optional
@@ -116,7 +118,7 @@ def t_ils(
     >>> better.fun <= res.fun <= tf.t_icm(mrf, rng=0).fun
     True
     """
-    model(mrf)
+    model(mrf, tiles=True)
     jump = UniformJump() if jump is None else function(jump, "jump", "(x, mrf, rng), such as moves.UniformJump()")
     if beta is not None and accept is not None:
         raise ValueError("give either beta or accept, not both: accept=Metropolis(beta) fixes the temperature")
@@ -131,6 +133,15 @@ def t_ils(
     default = _MAXITER if max_backtracks is None else None
     limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, default=default)
     options = {"order": order, "bands": bands, "memory": memory, "threads": threads}
+    if is_tiled(mrf):
+        if checkpoint is not None or hasattr(local_search, "sweep"):
+            raise ValueError(
+                "checkpoint, and a tree set as local_search, go with models in memory, not with a TiledMRF"
+            )
+        given: dict[str, Any] = {"jump": jump, "accept": accept, "local_search": local_search, "inner_iter": inner_iter}
+        given |= {"trees": trees, "maxiter": maxiter, "max_backtracks": max_backtracks, "patience": patience}
+        given |= {"restarts": restarts, "workers": workers} if restarts > 1 else {}
+        return by_tiles("t_ils", mrf, x0, generator(rng), limits, options | given)
     searched: Any = None
     if hasattr(local_search, "sweep") and not isinstance(local_search, type):
         searched = local_search

@@ -1,0 +1,68 @@
+"""Labellings on disk, read and written box by box."""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+from typing import Any
+
+import numpy as np
+
+
+def label_dtype(labels: int) -> np.dtype:
+    """The smallest integers that hold so many labels."""
+    return np.min_scalar_type(max(labels - 1, 1))
+
+
+class NpyStore:
+    """An array in a .npy file. It is mapped for as long as a box is read or written, no longer: what has been looked at
+    does not stay in memory."""
+
+    def __init__(self, path: pathlib.Path, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        self.path, self.shape, self.dtype = path, shape, dtype
+        np.lib.format.open_memmap(path, "w+", dtype, shape)
+
+    def __getitem__(self, box: Any) -> np.ndarray:
+        return np.array(np.load(self.path, mmap_mode="r")[box])
+
+    def __setitem__(self, box: Any, labels: Any) -> None:
+        np.load(self.path, mmap_mode="r+")[box] = labels
+
+    def array(self) -> np.ndarray:
+        """All of it, mapped."""
+        return np.load(self.path, mmap_mode="r+")
+
+
+def label_store(store: Any, shape: tuple[int, ...], labels: int) -> Any:
+    """Where a search keeps its labelling: in memory (None), in a new file (.npy or .zarr), or in an array that is
+    given, or an error."""
+    dtype = label_dtype(labels)
+    if store is None:
+        return np.zeros(shape, dtype)
+    if isinstance(store, str | pathlib.Path):
+        return _new_file(pathlib.Path(store), shape, dtype)
+    if tuple(getattr(store, "shape", ())) != shape or not hasattr(store, "__setitem__"):
+        came = f"shape {tuple(store.shape)}" if hasattr(store, "shape") else f"a {type(store).__name__}"
+        raise ValueError(f"store must be a path or an array of shape {shape} that can be written to, got {came}")
+    given = np.dtype(store.dtype)
+    if given.kind not in "ui" or np.iinfo(given).max < labels - 1:
+        raise ValueError(f"store holds {given}, which does not hold the labels 0 to {labels - 1}; use {dtype}")
+    return store
+
+
+def _new_file(path: pathlib.Path, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    suffix = path.suffix.lower()
+    if suffix not in (".npy", ".zarr"):
+        raise ValueError(f"store {path} must be a .npy file or a .zarr folder, got the suffix {suffix or '(none)'}")
+    if path.exists():
+        raise FileExistsError(f"store {path} exists; give another name, or give the array itself to write into it")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot make {path}: there is no folder {path.parent}; make it first")
+    if suffix == ".npy":
+        return NpyStore(path, shape, dtype)
+    try:
+        zarr = importlib.import_module("zarr")
+    except ImportError:
+        raise ImportError('a .zarr store needs the package zarr: pip install "treefield[dask]"') from None
+    chunks = tuple(min(n, 1024 if len(shape) == 2 else 128) for n in shape)
+    return zarr.create_array(store=str(path), shape=shape, chunks=chunks, dtype=dtype)
