@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from treefield.apps.ising import ising
     from treefield.apps.segment import segment
     from treefield.apps.stereo import stereo
+    from treefield.apps.tiled import denoise_tiled
     from treefield.models.graph import GraphMRF
     from treefield.models.grid import GridMRF
     from treefield.models.pairwise import EdgeTables, Potts, Table, TruncatedLinear, TruncatedQuadratic
@@ -34,6 +35,7 @@ __version__ = "0.1.0"
 # Each name and where it lives; loaded when first used, so that `import treefield` is quick.
 _HOMES = {
     "denoise": "apps.denoise",
+    "denoise_tiled": "apps.tiled",
     "inpaint": "apps.inpaint",
     "ising": "apps.ising",
     "segment": "apps.segment",
@@ -72,6 +74,7 @@ __all__ = [
     "TruncatedQuadratic",
     "anneal",
     "denoise",
+    "denoise_tiled",
     "genetic",
     "icm",
     "inpaint",

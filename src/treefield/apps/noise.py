@@ -23,8 +23,7 @@ def estimate_noise(grey: np.ndarray, hole: np.ndarray | None = None) -> tuple[fl
     """
     from scipy import ndimage
 
-    most = round(_ENOUGH ** (1 / (grey.ndim - 1)))
-    middle = tuple(slice(max(0, (n - most) // 2), (n + most) // 2 + 1) for n in grey.shape[1:])
+    middle = middle_of(grey.shape[1:])
     part = grey[:, *middle]
     deviation = np.abs(part - ndimage.median_filter(part, size=(1, *(3 for _ in middle)), mode="reflect"))
     if hole is not None:
@@ -35,6 +34,12 @@ def estimate_noise(grey: np.ndarray, hole: np.ndarray | None = None) -> tuple[fl
     sigma = max(_MEDIAN_TO_SIGMA * float(np.median(deviation)), _LEAST_SIGMA)
     impulses = part[deviation > _IMPULSE + 3 * sigma]
     return sigma, np.bincount(nearest_step(impulses), minlength=STEPS) / part.size
+
+
+def middle_of(shape: tuple[int, ...]) -> tuple[slice, ...]:
+    """The box of an image that is looked at."""
+    most = round(_ENOUGH ** (1 / len(shape)))
+    return tuple(slice(max(0, (n - most) // 2), min(n, (n + most) // 2 + 1)) for n in shape)
 
 
 def nearest_step(grey: np.ndarray) -> np.ndarray:

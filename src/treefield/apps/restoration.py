@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from treefield.apps.harmonic import harmonic_fill
-from treefield.apps.noise import STEPS, estimate_noise, nearest_step, outlier_costs
+from treefield.apps.noise import STEPS, estimate_noise, middle_of, nearest_step, outlier_costs
 from treefield.apps.pictures import Scale, grey_scale, stack_channels
 from treefield.apps.problem import Problem, short
 from treefield.models.grid import GridMRF
 from treefield.models.pairwise import Potts, TruncatedLinear, TruncatedQuadratic
+from treefield.models.tiled import TiledMRF
 from treefield.validation import choice, count, not_negative, positive, real_array
 
 DATA = ("squared", "absolute")
@@ -62,6 +63,21 @@ def restoring(image: np.ndarray, levels: Any, costs: Costs) -> Problem:
     unary = _unary(stacked, values, scale, cost)
     mrf = GridMRF(unary, _smoothness(costs, cost.nats, scale.grey(values)), weights=weights)
     return Problem(mrf, lambda x: values.astype(image.dtype)[x].reshape(image.shape))
+
+
+def restoring_tiles(image: Any, low: Any, high: Any, levels: Any, costs: Costs, **tiling: Any) -> Problem:
+    """The same problem for one channel of an image that need only be sliceable, of values from `low` to `high`, as a
+    tiled model; its `output` is for the labels of any box."""
+    extremes = np.array([low, high], image.dtype)
+    values, scale = intensity_levels(extremes, levels), grey_scale(extremes)
+    cost = _data_cost(costs, scale.grey(image[middle_of(image.shape)])[None], None)
+    smooth = _smoothness(costs, cost.nats, scale.grey(values))
+
+    def unary(box: Any) -> np.ndarray:
+        return _unary(image[box], values, scale, cost)
+
+    mrf = TiledMRF(unary, smooth, shape=image.shape, labels=len(values), **tiling)
+    return Problem(mrf, lambda x: values.astype(image.dtype)[x])
 
 
 def filling(image: np.ndarray, hole: np.ndarray, keep: bool, levels: Any, costs: Costs) -> Problem:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from treefield.io.cfn import read_cfn, write_cfn
     from treefield.io.coo import read_coo, read_qubo, write_coo, write_qubo
     from treefield.io.formats import read_model, write_model
+    from treefield.io.large import new_image, open_image
     from treefield.io.opengm import read_opengm, write_opengm
     from treefield.io.rudy import max_cut, read_rudy, write_rudy
     from treefield.io.uai import read_evidence, read_mpe, read_uai, write_mpe, write_uai
@@ -28,6 +29,7 @@ _LATER = {
     "cfn": ("read_cfn", "write_cfn"),
     "coo": ("read_coo", "read_qubo", "write_coo", "write_qubo"),
     "formats": ("read_model", "write_model"),
+    "large": ("new_image", "open_image"),
     "opengm": ("read_opengm", "write_opengm"),
     "rudy": ("max_cut", "read_rudy", "write_rudy"),
     "uai": ("read_evidence", "read_mpe", "read_uai", "write_mpe", "write_uai"),
@@ -38,6 +40,8 @@ _WHERE = {name: module for module, names in _LATER.items() for name in names}
 __all__ = [
     "load_model",
     "max_cut",
+    "new_image",
+    "open_image",
     "read_bqm",
     "read_cfn",
     "read_coo",

@@ -27,6 +27,17 @@ def read_npy(path: pathlib.Path) -> np.ndarray:
         return _filled(file, shape, fortran, dtype)
 
 
+def npy_layout(path: pathlib.Path) -> tuple[tuple[int, ...], np.dtype, int]:
+    """The shape and the dtype of an .npy file's array, and where in the file it begins."""
+    with path.open("rb") as file:
+        shape, fortran, dtype = _header(file)
+        size = math.prod(shape) * dtype.itemsize
+        _check_length(os.fstat(file.fileno()).st_size - file.tell(), size, shape, dtype)
+        if fortran:
+            raise ValueError("its array is stored by columns (Fortran's order), which is not read part by part")
+        return shape, dtype, file.tell()
+
+
 def read_npz(path: pathlib.Path, pick: Callable[[list[str]], Iterable[str]]) -> dict[str, np.ndarray]:
     """The arrays of an .npz file that `pick` chooses among the names; together they must fit into memory."""
     with zipfile.ZipFile(path) as archive:

@@ -13,28 +13,22 @@ import numpy as np
 
 from treefield.io.files import check_memory, package
 from treefield.io.orientation import upright
+from treefield.models.stores import FileArray, new_npy
 
 _MINISWHITE, _PALETTE, _CMYK = 0, 3, 5  # photometric interpretations
+_TILE = 512  # pixels along a side
+_CLASSIC = 2**31  # bytes that go into a file with 32-bit offsets, with room to spare
+_BUFFER = 2**24  # bytes read at once
 
 
 def read_tiff(path: pathlib.Path, labels: bool) -> tuple[np.ndarray, bool]:
     """The first image or stack of equal pages, and whether its last axis is channels. With `labels` the values are left
     as they are: palette indices are not coloured, white-is-zero is not turned round."""
-    tifffile = package("tifffile", "tifffile", "reading TIFF")
-    package("imagecodecs", "imagecodecs", "reading TIFF")
-    _check_chain(path)
-    # OME metadata may name other files to be opened
-    with _quiet(), tifffile.TiffFile(path, is_ome=False, _multifile=False) as file:
-        if not file.pages or not file.series:
-            raise ValueError("it has no pages")
-        series = file.series[0]
+    with _opened(path) as (_, series):
         page = series.keyframe
         coloured = not labels and page.photometric == _PALETTE and page.colormap is not None
-        if page.photometric == _CMYK:
-            raise ValueError("CMYK TIFF is not supported; convert it to RGB")
         copies = 2 + 3 * 2 * coloured
         check_memory(path, copies * math.prod(series.shape) * np.dtype(series.dtype).itemsize)
-        _check_segments(file, series)
         array = np.asarray(series.asarray())
         axes = series.axes
         if array.shape != tuple(series.shape) or array.dtype != series.dtype:
@@ -53,16 +47,95 @@ def read_tiff(path: pathlib.Path, labels: bool) -> tuple[np.ndarray, bool]:
     return np.ascontiguousarray(array), channels
 
 
+@contextlib.contextmanager
+def _opened(path: pathlib.Path) -> Iterator[tuple[Any, Any]]:
+    """A file and its first image or stack of equal pages, all of whose data is there."""
+    tifffile = package("tifffile", "tifffile", "reading TIFF")
+    package("imagecodecs", "imagecodecs", "reading TIFF")
+    _check_chain(path)
+    # OME metadata may name other files to be opened
+    with _quiet(), tifffile.TiffFile(path, is_ome=False, _multifile=False) as file:
+        if not file.pages or not file.series:
+            raise ValueError("it has no pages")
+        series = file.series[0]
+        if series.keyframe.photometric == _CMYK:
+            raise ValueError("CMYK TIFF is not supported; convert it to RGB")
+        _check_segments(file, series)
+        yield file, series
+
+
+def open_tiff(path: pathlib.Path, unpacked: pathlib.Path) -> FileArray:
+    """The first image or stack of equal pages as an array that is read when it is sliced: from the file itself if that
+    is not packed, else from the file `unpacked`, which is made."""
+    with _opened(path) as (file, series):
+        page, shape = series.keyframe, tuple(series.shape)
+        if page.photometric == _PALETTE:
+            raise ValueError("it has a palette, which is not read part by part; save it as grey or RGB")
+        if page.tags.valueof(274, 1) != 1 and series.axes in ("YX", "YXS"):
+            raise ValueError("it is to be turned or mirrored (EXIF orientation); save it upright")
+        if "S" in series.axes and not series.axes.endswith("S"):
+            raise ValueError(
+                "its channels are stored one after the other; save them pixel by pixel (planarconfig=contig)"
+            )
+        inverted = page.photometric == _MINISWHITE and np.dtype(series.dtype).kind in "bu"
+        if series.dataoffset is not None and not inverted:
+            return FileArray(path, shape, np.dtype(series.dtype).newbyteorder(file.byteorder), series.dataoffset)
+        largest = math.prod(page.chunks) * np.dtype(series.dtype).itemsize
+        check_memory(path, 4 * largest)
+        array = new_npy(unpacked, shape, np.dtype(series.dtype).newbyteorder("="))
+        number = len(series.pages)
+        for k, one in enumerate(series.pages):
+            at = np.unravel_index(k, shape[: len(shape) - len(page.shape)]) if number > 1 else ()
+            for data, index, extent in one.segments(maxworkers=1, buffersize=_BUFFER):
+                if data is None:
+                    raise ValueError("it has parts without data")
+                _, _, row, column, _ = index
+                rows, columns = min(extent[1], page.imagelength - row), min(extent[2], page.imagewidth - column)
+                part = data[0, :rows, :columns].reshape(rows, columns, *page.shape[2:])
+                box = (*at, slice(row, row + rows), slice(column, column + columns))
+                array[box] = ~part if inverted else part
+        return array
+
+
+def write_tiles(path: pathlib.Path, array: Any, channels: bool) -> None:
+    """Write an image or volume that need only be sliceable, in tiles, with lossless compression."""
+    tifffile = package("tifffile", "tifffile", "writing TIFF")
+    package("imagecodecs", "imagecodecs", "writing TIFF")
+    size = math.prod(array.shape) * np.dtype(array.dtype).itemsize
+    options = _layout(array.shape, channels) | {"tile": (_TILE, _TILE), "bigtiff": size > _CLASSIC}
+    given = {"shape": array.shape, "dtype": array.dtype, "compression": "zlib"}
+    tifffile.imwrite(path, _tiles(array, channels), **given, **options)
+
+
+def _tiles(array: Any, channels: bool) -> Iterator[np.ndarray]:
+    """The tiles of a file, in its order, those at the borders filled up."""
+    rows, columns = array.shape[-3:-1] if channels else array.shape[-2:]
+    pages = array.shape[: len(array.shape) - 2 - channels]
+    tile = (_TILE, _TILE, *array.shape[len(pages) + 2 :])
+    for page in np.ndindex(*pages):
+        for row in range(0, rows, _TILE):
+            for column in range(0, columns, _TILE):
+                part = array[(*page, slice(row, min(rows, row + _TILE)), slice(column, min(columns, column + _TILE)))]
+                if part.shape != tile:
+                    full = np.zeros(tile, part.dtype)
+                    full[: part.shape[0], : part.shape[1]] = part
+                    part = full
+                yield part
+
+
 def write_tiff(path: pathlib.Path, array: np.ndarray, channels: bool) -> None:
     """Write an image or volume, with lossless compression."""
     tifffile = package("tifffile", "tifffile", "writing TIFF")
     package("imagecodecs", "imagecodecs", "writing TIFF")
-    options: dict[str, Any] = {"photometric": "minisblack"}
-    if channels:
-        options = {"photometric": "rgb" if array.shape[-1] > 2 else "minisblack", "planarconfig": "contig"}
-        if array.shape[-1] in (2, 4):
-            options["extrasamples"] = ["unassalpha"]
-    tifffile.imwrite(path, array, compression="zlib", **options)
+    tifffile.imwrite(path, array, compression="zlib", **_layout(array.shape, channels))
+
+
+def _layout(shape: tuple[int, ...], channels: bool) -> dict[str, Any]:
+    """What a file says about its channels."""
+    if not channels:
+        return {"photometric": "minisblack"}
+    options: dict[str, Any] = {"photometric": "rgb" if shape[-1] > 2 else "minisblack", "planarconfig": "contig"}
+    return options | ({"extrasamples": ["unassalpha"]} if shape[-1] in (2, 4) else {})
 
 
 def _check_chain(path: pathlib.Path) -> None:

@@ -14,23 +14,46 @@ def label_dtype(labels: int) -> np.dtype:
     return np.min_scalar_type(max(labels - 1, 1))
 
 
-class NpyStore:
-    """An array in a .npy file. It is mapped for as long as a box is read or written, no longer: what has been looked at
-    does not stay in memory."""
+class FileArray:
+    """An array in a file, from `offset` on. It is mapped for as long as a box is read or written, no longer: what has
+    been looked at does not stay in memory."""
 
-    def __init__(self, path: pathlib.Path, shape: tuple[int, ...], dtype: np.dtype) -> None:
-        self.path, self.shape, self.dtype = path, shape, dtype
-        np.lib.format.open_memmap(path, "w+", dtype, shape)
+    def __init__(self, path: pathlib.Path, shape: tuple[int, ...], dtype: Any, offset: int) -> None:
+        self.path, self.shape, self.dtype, self._offset = path, shape, np.dtype(dtype), offset
 
     def __getitem__(self, box: Any) -> np.ndarray:
-        return np.array(np.load(self.path, mmap_mode="r")[box])
+        return np.array(self._mapped("r")[box])
 
-    def __setitem__(self, box: Any, labels: Any) -> None:
-        np.load(self.path, mmap_mode="r+")[box] = labels
+    def __setitem__(self, box: Any, values: Any) -> None:
+        self._mapped("r+")[box] = values
 
     def array(self) -> np.ndarray:
         """All of it, mapped."""
-        return np.load(self.path, mmap_mode="r+")
+        return self._mapped("r+")
+
+    def _mapped(self, mode: Any) -> np.ndarray:
+        return np.memmap(self.path, self.dtype, mode, self._offset, self.shape)
+
+
+def new_npy(path: pathlib.Path, shape: tuple[int, ...], dtype: Any) -> FileArray:
+    """An array in a new .npy file."""
+    mapped = np.lib.format.open_memmap(path, "w+", dtype, shape)
+    return FileArray(path, shape, dtype, mapped.offset)
+
+
+def zarr_package() -> Any:
+    """Zarr, imported now; or an error that says how to install it."""
+    try:
+        return importlib.import_module("zarr")
+    except ImportError:
+        raise ImportError('.zarr needs the package zarr: pip install "treefield[dask]"') from None
+
+
+def new_zarr(path: pathlib.Path, shape: tuple[int, ...], dtype: Any) -> Any:
+    """An array in a new .zarr folder."""
+    zarr = zarr_package()
+    chunks = tuple(min(n, 1024 if len(shape) == 2 else 128) for n in shape)
+    return zarr.create_array(store=str(path), shape=shape, chunks=chunks, dtype=dtype)
 
 
 def label_store(store: Any, shape: tuple[int, ...], labels: int) -> Any:
@@ -58,11 +81,4 @@ def _new_file(path: pathlib.Path, shape: tuple[int, ...], dtype: np.dtype) -> An
         raise FileExistsError(f"store {path} exists; give another name, or give the array itself to write into it")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"cannot make {path}: there is no folder {path.parent}; make it first")
-    if suffix == ".npy":
-        return NpyStore(path, shape, dtype)
-    try:
-        zarr = importlib.import_module("zarr")
-    except ImportError:
-        raise ImportError('a .zarr store needs the package zarr: pip install "treefield[dask]"') from None
-    chunks = tuple(min(n, 1024 if len(shape) == 2 else 128) for n in shape)
-    return zarr.create_array(store=str(path), shape=shape, chunks=chunks, dtype=dtype)
+    return (new_npy if suffix == ".npy" else new_zarr)(path, shape, dtype)
