@@ -11,7 +11,7 @@ import numpy as np
 
 from treefield.apps.restoration import Costs, restoring_tiles
 from treefield.models.tiles import Box, cut
-from treefield.results import MAPResult
+from treefield.results import TRACE, MAPResult, relative_gap
 from treefield.solvers.run import INTERRUPTED
 from treefield.validation import axis_of, memory_size
 
@@ -60,13 +60,13 @@ def denoise_tiled(
         As in `minimize`, whose other keywords may be given, too: `method` ("auto", "t_icm" or "t_ils"), `threads`,
         `progress`, ... The default of `tol` is 1e-3, for each tile. The time is shared by the channels.
     full_output : bool
-        Whether to return the result of `minimize`, too: without its labelling, with its model as `mrf`; a list of them
-        with channels.
+        Whether to return the result of `minimize`, too: without its labelling; of several channels what all of them
+        have together.
 
     Returns
     -------
     restored : `out`, or an array of the image's shape and dtype
-    res : MAPResult, or a list of them
+    res : MAPResult
         With `full_output`.
 
     Examples
@@ -94,17 +94,27 @@ def denoise_tiled(
             )
             res = problem.minimize(**options)
             res.pop("x")
-            for box in _blocks(plane.shape):  # mapped anew each time: what is written does not stay in memory
+            for box in blocks(plane.shape):  # mapped anew each time: what is written does not stay in memory
                 restored[plane.place(box)] = problem.output(np.load(store, mmap_mode="r")[box])
         results.append(res)
         if res.status == INTERRUPTED:
             for left in planes[number + 1 :]:  # as it came
-                for box in _blocks(left.shape):
+                for box in blocks(left.shape):
                     restored[left.place(box)] = left[box]
             break
-    if not full_output:
-        return restored
-    return restored, results[0] if channel_axis is None else results
+    return (restored, _together(results)) if full_output else restored
+
+
+def _together(results: list[MAPResult]) -> MAPResult:
+    """What several channels have in all."""
+    if len(results) == 1:
+        return results[0]
+    fun, bound = (sum(res[name] for res in results) for name in ("fun", "lower_bound"))
+    nit, seconds = sum(res.nit for res in results), sum(res.trace["seconds"][-1] for res in results)
+    worst = max(results, key=lambda res: res.status)
+    told = {name: worst[name] for name in ("success", "status", "message", "method")}
+    trace = np.array([(nit, seconds, fun, fun, bound)], TRACE)
+    return MAPResult(fun=fun, lower_bound=bound, gap=relative_gap(fun, bound), nit=nit, trace=trace, **told)
 
 
 class _Plane:
@@ -128,7 +138,7 @@ class _Plane:
     def extremes(self) -> tuple[Any, Any]:
         """The least and the greatest value."""
         found = []
-        for box in _blocks(self.shape):
+        for box in blocks(self.shape):
             block = self[box]
             if self.dtype.kind == "f" and not np.isfinite(block).all():
                 raise ValueError("image holds values that are NaN or infinite; inpaint them, or replace them")
@@ -150,7 +160,7 @@ def _planes(image: Any, channel_axis: int | None) -> list[_Plane]:
         raise ValueError(f"image is empty: its shape is {shape}")
     if channel_axis is None:
         return [_Plane(image, None, 0)]
-    axis = axis_of(channel_axis, len(shape), "channel_axis")
+    axis = axis_of(channel_axis, len(shape), "channel_axis") % len(shape)
     return [_Plane(image, axis, channel) for channel in range(shape[axis])]
 
 
@@ -164,7 +174,8 @@ def _output(image: Any, out: Any) -> Any:
     return out
 
 
-def _blocks(shape: tuple[int, ...]) -> Iterator[Box]:
+def blocks(shape: tuple[int, ...]) -> Iterator[Box]:
+    """An image cut into what is read and written at once."""
     side = _BLOCK if len(shape) == 2 else 128
     for lot in cut(shape, tuple(min(side, n) for n in shape)):
         yield from lot

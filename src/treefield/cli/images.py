@@ -25,6 +25,10 @@ Tau = Annotated[float | None, typer.Option(help="What that costs at most; from t
 Smoothness = Annotated[str, typer.Option(help="The cost of differing from neighbours: linear, quadratic or potts.")]
 Weight = Annotated[float | None, typer.Option(help="How much that costs; from the noise if not given.")]
 Cutoff = Annotated[float, typer.Option(help="The difference, in steps of grey, from which on it costs no more.")]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(help="Such as 1GB: go tile by tile, for images larger than memory (TIFF, Zarr, NPY)."),
+]
 Sigma = Annotated[float | None, typer.Option(help="The noise in steps of grey (255); estimated if not given.")]
 
 
@@ -39,6 +43,7 @@ def denoise(
     weight: Weight = None,
     cutoff: Cutoff = 100.0,
     sigma: Sigma = None,
+    memory_limit: MemoryLimit = None,
     *,
     shared: Shared,
 ) -> None:
@@ -47,6 +52,11 @@ def denoise(
     from treefield.apps.restoration import Costs
 
     costs = Costs(data, tau, smoothness, weight, cutoff, sigma)
+    if memory_limit is not None:
+        from treefield.cli.large import denoise_large
+
+        denoise_large(image, out, levels, costs, memory_limit, shared)
+        return
     shared.check_outputs(out)
     colours, alpha, axis = pictures.split_alpha(read_image(image))
     limit = _plan(colours, levels, shared)

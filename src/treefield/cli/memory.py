@@ -22,7 +22,8 @@ def plan_memory(sites: int, labels: int, itemsize: int, *, quiet: bool) -> int |
     if costs > 0.9 * free:
         raise MemoryError(
             f"{sites:,} sites with {labels} labels need {in_units(costs)} for their costs alone, but only "
-            f"{in_units(free)} of memory are free: take fewer labels or a smaller image"
+            f"{in_units(free)} of memory are free: take fewer labels or a smaller image, or denoise tile by tile "
+            "with --memory-limit"
         )
     most = costs * (1 + _PACKED) + _DUAL * sites * labels
     limited = most > 0.9 * free

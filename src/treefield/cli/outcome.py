@@ -49,7 +49,6 @@ def run(task: Task, shared: Shared, out: pathlib.Path, write: Callable[[np.ndarr
     note = write(answer)
     if shared.save_model is not None:
         save_model(shared.save_model, res.mrf, force=shared.force)
-    facts = summary(res)
     if shared.report is not None:
         page = section(task, answer, res, watch)
         page.facts |= shared.settings
@@ -58,7 +57,7 @@ def run(task: Task, shared: Shared, out: pathlib.Path, write: Callable[[np.ndarr
         print(json.dumps({"output": str(out), "title": task.title, **as_json(res)}))
     elif show:
         wrote = [text for text in (shown(out) + (f" ({note})" if note else ""), *_others(shared)) if text]
-        print("\n".join(f"{name:>12}: {value}" for name, value in {**facts, "wrote": ", ".join(wrote)}.items()))
+        print(told(res, wrote=", ".join(wrote)))
     exit_if_interrupted(res)
 
 
@@ -115,6 +114,11 @@ def write_page(path: pathlib.Path, title: str, sections: list[Section], *, force
 def command_line() -> str:
     """The command that runs, as one would type it."""
     return shlex.join(["treefield", *sys.argv[1:]])
+
+
+def told(res: MAPResult, **more: str) -> str:
+    """A result in words, and what else there is to say, line by line."""
+    return "\n".join(f"{name:>12}: {value}" for name, value in (summary(res) | more).items())
 
 
 def summary(res: MAPResult) -> dict[str, str]:

@@ -108,6 +108,15 @@ def available_memory() -> int | None:
     return int(psutil.virtual_memory().available)
 
 
+def resident_memory() -> int:
+    """Bytes of memory that this process has; a guess without psutil."""
+    try:
+        import psutil
+    except ImportError:
+        return 250_000_000
+    return int(psutil.Process().memory_info().rss)
+
+
 def in_units(size: int) -> str:
     for factor, unit in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if size >= factor:
