@@ -11,6 +11,7 @@ import curves
 import dual
 import graphs
 import growth
+import large
 import measure
 import record
 import search
@@ -35,6 +36,8 @@ SECTIONS = {
         graphs.optima,
         graphs.samplers,
         graphs.as_graph,
+        large.tiles,
+        large.large,
         applications.depth,
         applications.noise,
         applications.startup,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import copy
 from typing import Any
 
@@ -17,7 +18,9 @@ _DIAGONAL = 1.6  # times what a sweep takes without diagonals: measured
 class EngineModel(Model):
     """What solvers ask of a model, which its engine answers."""
 
-    _engine: Any
+    @property
+    @abc.abstractmethod
+    def _engine(self) -> Any: ...
 
     @property
     def paper_trees(self) -> str:

@@ -100,7 +100,7 @@ class GridMRF(EngineModel):
             self._tables = self.pairwise.flat(self._lattice, self.labels)
         self._edge_weights, self._uniform = self._effective_weights()
         self._measure()
-        self._engine = PlainEngine(self) if self.plain else GraphEngine(self)
+        self._graph_engine = None if self.plain else GraphEngine(self)
 
     def __repr__(self) -> str:
         weights = "" if self.weights is None else ", weighted"
@@ -108,6 +108,11 @@ class GridMRF(EngineModel):
         mask = "" if self.mask is None else f", {np.count_nonzero(self.mask)} of {self.size} sites"
         sites = f"shape={self.shape}, labels={self.labels}, dtype={self.unary.dtype}"
         return f"GridMRF({sites}, pairwise={self.pairwise!r}{weights}{joined}{mask})"
+
+    @property
+    def _engine(self) -> Any:
+        # made anew: a model that is part of a ring would outlive its use until Python looks for such
+        return PlainEngine(self) if self._graph_engine is None else self._graph_engine
 
     @property
     def plain(self) -> bool:

@@ -1,0 +1,112 @@
+"""Images larger than memory: what denoising costs from disk to disk, and what tiles cost in energy."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+import treefield as tf
+from measure import table
+from treefield.apps.denoise import denoising
+from treefield.io import new_image
+
+LEVELS = 16
+SIDE, IN_MEMORY = 16384, 4096
+LIMIT = "1GB"
+WHOLE = 2048  # sites along a side of what is searched whole and in tiles
+
+
+def large():
+    """The command denoise on a 16384 x 16384 image with 1 GB of memory, beside a smaller one in memory."""
+    rows, rates = [], {}
+    side = int(os.environ.get("TREEFIELD_BENCH_SIDE", SIDE))
+    with tempfile.TemporaryDirectory(prefix="treefield-") as folder:
+        warm_up(pathlib.Path(folder))
+        for size, options in ((IN_MEMORY, ()), (side, ("--memory-limit", LIMIT))):
+            source, target = pathlib.Path(folder, "in.tif"), pathlib.Path(folder, "out.tif")
+            write_noisy(source, size)
+            seconds, peak = run([source, target, *options])
+            rates[size] = seconds / (size * size / 1e6)
+            where = f"tiles, {LIMIT}" if options else "in memory"
+            rows.append([f"{size} x {size}", where, f"{seconds:.0f}", f"{rates[size]:.2f}", f"{peak / 1e6:.0f}"])
+            target.unlink()
+    rows[-1].append(f"{rates[side] / rates[IN_MEMORY]:.2f}")
+    rows[0].append("1")
+    columns = ["image", "search", "s", "s per megapixel", "peak MB", "ratio"]
+    table(f"treefield denoise --levels {LEVELS}, 8 bits, from disk to disk", columns, rows)
+
+
+def warm_up(folder):
+    """Compile what both need."""
+    source, target = folder / "small.tif", folder / "small-out.tif"
+    write_noisy(source, 512)
+    for options in ((), ("--memory-limit", LIMIT)):
+        run([source, target, *options, "--force"])
+
+
+def tiles():
+    """T-ICM and minimize on a 2048 x 2048 image, whole and in tiles."""
+    problem = denoising(noisy((slice(0, WHOLE), slice(0, WHOLE))), levels=LEVELS)
+    mrf = problem.mrf
+    x0 = np.random.default_rng(0).integers(mrf.labels, size=mrf.shape).astype(np.int32)
+    searches = {"t_icm": lambda m: tf.t_icm(m, x0), "minimize": lambda m: tf.minimize(m, rng=0, tol=1e-3)}
+    rows = []
+    for name, search in searches.items():
+        whole, whole_seconds = timed(search, mrf)
+        rows.append([name, "whole", f"{whole_seconds:.1f}", f"{whole.fun:,.0f}", "", gap(whole), ""])
+        for side in (1024, 512, 256):
+            res, seconds = timed(search, tf.TiledMRF(mrf.unary, mrf.pairwise, tile=side))
+            risen = int(np.count_nonzero(np.diff(res.trace["energy"]) > 0))
+            rows.append(
+                [name, side, f"{seconds:.1f}", f"{res.fun:,.0f}", f"{res.fun / whole.fun - 1:+.4%}", gap(res), risen]
+            )
+    columns = ["search", "tiles", "s", "energy", "above whole", "gap", "rounds that rise"]
+    table(f"Whole and in tiles: {WHOLE} x {WHOLE}, {LEVELS} levels, from the same start", columns, rows)
+
+
+def gap(res):
+    return "" if np.isnan(res.gap) else f"{res.gap:.3%}"
+
+
+def timed(search, mrf):
+    """What is found by the second of two searches, and the seconds it takes."""
+    search(mrf)
+    start = time.perf_counter()
+    res = search(mrf)
+    return res, time.perf_counter() - start
+
+
+def noisy(box):
+    """Shapes and noise: a part of an image without end, the same wherever it begins."""
+    rows, columns = np.ogrid[box]
+    waves = np.sin(rows / 97.0) * np.cos(columns / 131.0) + 0.5 * np.sin((rows + 2 * columns) / 411.0)
+    clean = 128 + 70 * np.sign(waves) * np.abs(waves) ** 0.5
+    rng = np.random.default_rng([part.start for part in box])
+    return np.clip(rng.normal(clean, 20), 0, 255).astype(np.uint8)
+
+
+def write_noisy(path, size):
+    """Such an image as a file, written part by part."""
+    path.unlink(missing_ok=True)
+    step = 1024
+    with new_image(path, (size, size), np.uint8, channels=False) as image:
+        for row in range(0, size, step):
+            for column in range(0, size, step):
+                box = slice(row, min(size, row + step)), slice(column, min(size, column + step))
+                image[box] = noisy(box)
+
+
+def run(arguments):
+    """Run the command denoise; the seconds it takes, and its peak memory in bytes."""
+    treefield = str(pathlib.Path(sys.executable).with_name("treefield"))
+    command = [treefield, "denoise", *map(str, arguments), "--levels", str(LEVELS), "-q"]
+    start = time.perf_counter()
+    process = subprocess.Popen([*command, "--seed", "0"])
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise RuntimeError(f"{' '.join(command)} ended with {status}")
+    return time.perf_counter() - start, usage.ru_maxrss * 1024
