@@ -45,17 +45,21 @@ def open_image(path: Any, scratch: Any = None) -> Iterator[Any]:
     if suffix not in LARGE:
         yield read_image(path)
         return
+    if suffix == ".zarr":
+        zarr = zarr_package()
+        if not path.exists():
+            raise FileNotFoundError(f"there is no {shown(path)}")
+    else:
+        path = checked_input(path)
     with tempfile.TemporaryDirectory(prefix=".treefield-", dir=scratch) as folder:
-        if suffix == ".zarr":
-            array = _open_zarr(path)
-        else:
-            path = checked_input(path)
-            with reading(path, "an image that can be read"):
-                if suffix == ".npy":
-                    array = FileArray(path, *npy_layout(path))
-                else:
-                    array = tiff.open_tiff(path, pathlib.Path(folder, "image.npy"))
-                _check(array)
+        with reading(path, "an image that can be read"):
+            if suffix == ".zarr":
+                array = zarr.open_array(str(path), mode="r")
+            elif suffix == ".npy":
+                array = FileArray(path, *npy_layout(path))
+            else:
+                array = tiff.open_tiff(path, pathlib.Path(folder, "image.npy"))
+            _check(array)
         yield array
 
 
@@ -111,18 +115,6 @@ def _new_folder(path: pathlib.Path, *, force: bool) -> Iterator[pathlib.Path]:
         temporary.replace(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _open_zarr(path: pathlib.Path) -> Any:
-    zarr = zarr_package()
-    if not path.exists():
-        raise FileNotFoundError(f"there is no {shown(path)}")
-    try:
-        array = zarr.open_array(str(path), mode="r")
-    except Exception as error:
-        raise ValueError(f"{shown(path)} is no Zarr array that can be read ({type(error).__name__}: {error})") from None
-    _check(array)
-    return array
 
 
 def _check(array: Any) -> None:

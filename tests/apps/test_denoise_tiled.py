@@ -1,0 +1,90 @@
+"""Denoising tile by tile gives what denoising in memory gives, and little else is in memory."""
+
+import numpy as np
+import pytest
+import zarr
+
+import treefield as tf
+from small import check_refused
+
+CLEAN = np.kron([[50, 200, 90], [120, 80, 160]], np.ones((40, 40)))
+NOISY = np.clip(np.random.default_rng(0).normal(CLEAN, 15), 0, 255).astype(np.uint8)
+DTYPES = {
+    "uint8": NOISY,
+    "uint16": NOISY.astype(np.uint16) * 257,
+    "float32": (NOISY / 255).astype(np.float32),
+    "float16": (NOISY / 255).astype(np.float16),
+    "int32": NOISY.astype(np.int32) * 1000 - 70000,
+}
+
+
+def check_close(found, image, **options):
+    """As good as in memory: the restored images hardly differ."""
+    expected = tf.denoise(image, rng=0, **options)
+    assert found.shape == expected.shape and found.dtype == expected.dtype
+    assert np.mean(found != expected) < 0.03
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_answer_is_that_in_memory(dtype):
+    image = DTYPES[dtype]
+    before = image.copy()
+    check_close(tf.denoise_tiled(image, levels=12, tile=32, rng=0), image, levels=12)
+    np.testing.assert_array_equal(image, before)
+
+
+def test_one_tile_is_exactly_what_is_found_in_memory():
+    restored, res = tf.denoise_tiled(NOISY, levels=12, rng=0, tol=0, full_output=True)
+    expected, whole = tf.denoise(NOISY, levels=12, rng=0, tol=0, full_output=True)
+    assert res.fun == whole.fun and "x" not in res and res.gap == pytest.approx(whole.gap, abs=1e-12)
+    np.testing.assert_array_equal(restored, expected)
+
+
+def test_channels_are_restored_one_by_one():
+    colours = np.stack([NOISY, NOISY[::-1], NOISY[:, ::-1]])
+    for axis in (0, -1):
+        image = np.moveaxis(colours, 0, axis)
+        restored, res = tf.denoise_tiled(image, levels=8, tile=40, channel_axis=axis, rng=0, full_output=True)
+        check_close(restored, image, levels=8, channel_axis=axis)
+        assert res.success and 0 <= res.gap < 0.15 and res.trace["energy"][-1] == res.fun
+
+
+def test_volumes_are_restored():
+    volume = np.stack([NOISY[:40, :40]] * 5)
+    check_close(tf.denoise_tiled(volume, levels=8, tile=20, rng=0), volume, levels=8)
+
+
+def test_from_file_to_file(tmp_path):
+    np.save(tmp_path / "in.npy", NOISY)
+    out = zarr.create_array(store=str(tmp_path / "out.zarr"), shape=NOISY.shape, chunks=(50, 50), dtype=NOISY.dtype)
+    image = np.load(tmp_path / "in.npy", mmap_mode="r")
+    restored = tf.denoise_tiled(image, out, levels=12, tile=32, scratch=tmp_path, rng=0)
+    assert restored is out
+    check_close(out[:, :], NOISY, levels=12)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.npy", "out.zarr"]
+
+
+def test_stopped_at_once_it_is_still_an_image():
+    restored, res = tf.denoise_tiled(NOISY, levels=12, tile=32, time_limit=0, rng=0, full_output=True)
+    assert res.status == 2 and np.abs(restored - 1.0 * NOISY).max() < 30
+
+
+REFUSED = {
+    "a list": (([[1, 2]],), {}, TypeError, "image must be an array"),
+    "text": ((np.array([["a"]]),), {}, TypeError, "real numbers"),
+    "a line": ((np.zeros(5),), {}, ValueError, "two or three dimensions"),
+    "nothing": ((np.zeros((0, 5)),), {}, ValueError, "image is empty"),
+    "holes": ((np.array([[np.nan, 1], [0, 0]]),), {}, ValueError, "NaN or infinite"),
+    "a channel axis": ((np.zeros((5, 5, 3)),), {"channel_axis": 3}, ValueError, "channel_axis"),
+    "out": ((NOISY, np.zeros((3, 3))), {}, ValueError, "out must be an array of the image's shape"),
+    "out of less": ((NOISY.astype(float), np.zeros(NOISY.shape, np.uint8)), {}, ValueError, "does not hold"),
+    "memory": ((NOISY,), {"memory_limit": "much"}, ValueError, "memory_limit must be"),
+    "method": ((NOISY,), {"method": "anneal"}, TypeError, "minimize, t_icm and t_ils"),
+    "levels": ((NOISY,), {"levels": 0}, ValueError, "levels must be at least 1"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_restored_is_refused(name):
+    arguments, keywords, error, message = REFUSED[name]
+    check_refused(lambda: tf.denoise_tiled(*arguments, **keywords), error, message)

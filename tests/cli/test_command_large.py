@@ -1,0 +1,73 @@
+"""The command denoise on images larger than the memory it may use."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from command import ENTRY
+from treefield.io import new_image, open_image, read_image, write_image
+
+LIMIT = ("--memory-limit", "9GB", "--levels", 8, "--seed", 0)  # this process may have come to be large
+
+
+@pytest.mark.parametrize("suffix", [".tif", ".npy", ".zarr", ".png"])
+def test_grey_images_go_from_file_to_file(command, files, grey, suffix):
+    with new_image(files / "in.tif", grey.shape, grey.dtype, channels=False) as image:
+        image[:, :] = grey
+    done = command("denoise", "in.tif", f"out{suffix}", *LIMIT)
+    assert done.code == 0 and f"out{suffix}" in done.out and "gap" in done.out and not done.err
+    assert command("denoise", "in.tif", "whole.tif", *LIMIT[2:]).code == 0
+    with open_image(files / f"out{suffix}") as found:
+        np.testing.assert_array_equal(found[:, :], read_image(files / "whole.tif"))
+
+
+def test_colours_are_restored_and_transparency_stays(command, files, grey):
+    image = np.stack([grey, grey[::-1], grey[:, ::-1], np.arange(grey.size).reshape(grey.shape) % 251], axis=-1)
+    write_image(files / "rgba.tif", image.astype(np.uint8))
+    done = command("denoise", "rgba.tif", "out.tif", *LIMIT, "--json")
+    told, restored = json.loads(done.out), read_image(files / "out.tif")
+    assert done.code == 0 and told["output"] == "out.tif" and told["energy"] >= told["lower_bound"]
+    assert restored.shape == image.shape and np.array_equal(restored[..., 3], image[..., 3])
+    assert not np.array_equal(restored[..., :3], image[..., :3])
+
+
+def test_nothing_is_said_and_nothing_left_behind(command, files):
+    before = {path.name for path in files.iterdir()}
+    done = command("denoise", "grey.png", "out.tif", *LIMIT, "-q")
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert {path.name for path in files.iterdir()} == before | {"out.tif"}
+
+
+REFUSED = {
+    "little": (("grey.png", "out.tif", "--memory-limit", "100MB"), "--memory-limit 100 MB is too little"),
+    "no size": (("grey.png", "out.tif", "--memory-limit", "much"), "--memory-limit must be"),
+    "report": (("grey.png", "out.tif", *LIMIT, "--report", "page.html"), "--report needs the whole image"),
+    "method": (("grey.png", "out.tif", *LIMIT, "--method", "trw"), "must be one of 'auto', 't_icm', 't_ils'"),
+    "no image": (("none.tif", "out.tif", *LIMIT), "there is no file none.tif"),
+    "no room for alpha": (("rgba.tif", "out.jpg", *LIMIT), "no room for the image's alpha channel"),
+    "there": (("grey.png", "mask.png", *LIMIT), "mask.png exists"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_is_refused_in_one_line(command, files, name):
+    write_image(files / "rgba.tif", np.zeros((9, 9, 4), np.uint8))
+    arguments, message = REFUSED[name]
+    done = command("denoise", *arguments)
+    assert done.code == 2 and message in done.err and done.err.count("\n") == 1
+    assert not (files / "out.tif").exists()
+
+
+def test_memory_stays_below_the_limit(tmp_path):
+    image = np.clip(np.random.default_rng(0).normal(128, 40, (1400, 1500)), 0, 255).astype(np.uint8)
+    write_image(tmp_path / "in.tif", image)
+    arguments = ["denoise", "in.tif", "out.tif", "--levels", "16", "--memory-limit", "600MB", "-q", "--method", "t_icm"]
+    process = subprocess.Popen([sys.executable, "-c", ENTRY, *arguments], cwd=tmp_path)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = status
+    assert status == 0 and usage.ru_maxrss * 1024 < 600e6
+    assert read_image(tmp_path / "out.tif").shape == image.shape
