@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from treefield import io, moves
+    from treefield.apps.batch import batch
     from treefield.apps.denoise import denoise
     from treefield.apps.inpaint import inpaint
     from treefield.apps.ising import ising
@@ -34,6 +35,7 @@ __version__ = "0.1.0"
 
 # Each name and where it lives; loaded when first used, so that `import treefield` is quick.
 _HOMES = {
+    "batch": "apps.batch",
     "denoise": "apps.denoise",
     "denoise_tiled": "apps.tiled",
     "inpaint": "apps.inpaint",
@@ -73,6 +75,7 @@ __all__ = [
     "TruncatedLinear",
     "TruncatedQuadratic",
     "anneal",
+    "batch",
     "denoise",
     "denoise_tiled",
     "genetic",

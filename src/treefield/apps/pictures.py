@@ -13,6 +13,12 @@ _LARGEST = 1e100  # squares, and sums of them, are still finite
 _EXACT = 2**53  # integers up to here are floats
 
 
+def has_channels(image: np.ndarray) -> bool:
+    """Whether the image of a file is taken as one of colours: the last axis of more than two is that of channels if it
+    has 1 to 4; otherwise the image is a volume."""
+    return image.ndim > 2 and 1 <= image.shape[-1] <= 4
+
+
 def checked_image(image: Any, name: str, channel_axis: int | None, hole: Any = None) -> np.ndarray:
     """An image of two or three dimensions with its channels first, (C, M, N) or (C, P, M, N), or an error. In the hole,
     where there may be anything, it is 0."""

@@ -6,15 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from treefield.apps.pictures import grey_scale
+from treefield.apps.pictures import grey_scale, has_channels
 
 
 def split_alpha(image: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, int | None]:
-    """An image without its alpha channel, that channel, and the axis of the colours, None if it is grey.
-
-    The last axis of more than two is that of channels if it has 1 to 4; otherwise the image is a volume.
-    """
-    if image.ndim < 3 or image.shape[-1] > 4 or image.shape[-1] == 0:
+    """An image without its alpha channel, that channel, and the axis of the colours, None if it is grey."""
+    if not has_channels(image):
         return image, None, None
     channels = image.shape[-1]
     alpha = image[..., -1:] if channels in (2, 4) else None

@@ -24,8 +24,8 @@ from treefield.io.files import (
 from treefield.validation import real_array
 
 _NETPBM = (".pgm", ".ppm", ".pnm")
-_WRITTEN = (".png", ".jpg", ".jpeg", ".tif", ".tiff", *_NETPBM, ".pfm", ".npy", ".npz")
-_READ = (*_WRITTEN, ".bmp", ".gif", ".webp")
+WRITTEN = (".png", ".jpg", ".jpeg", ".tif", ".tiff", *_NETPBM, ".pfm", ".npy", ".npz")
+_READ = (*WRITTEN, ".bmp", ".gif", ".webp")
 _ANY_DTYPE = (".tif", ".tiff", ".npy", ".npz")
 # what the other formats hold: dtypes, and channels (1 for an (M, N) array)
 _HOLDS: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
@@ -70,6 +70,18 @@ def read_image(path: Any) -> np.ndarray:
     return _read(path, labels=False)[0]
 
 
+def image_files(folder: Any) -> list[pathlib.Path]:
+    """The images in a folder, by name; hidden files are left out."""
+    folder = checked_path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no folder {shown(folder)}")
+    files = [path for path in folder.iterdir() if path.suffix.lower() in _READ and path.is_file()]
+    files = sorted(path for path in files if not path.name.startswith("."))
+    if not files:
+        raise FileNotFoundError(f"{shown(folder)} is a folder without images: expected {' '.join(_READ)}")
+    return files
+
+
 def read_labels(path: Any) -> np.ndarray:
     """The label map of a file: an integer array (M, N) or (P, M, N), each value as it is stored.
 
@@ -103,7 +115,7 @@ def write_image(path: Any, array: Any, *, force: bool = False) -> None:
 def checked_format(path: Any, array: Any) -> tuple[pathlib.Path, np.ndarray, str]:
     """What `write_image` takes, or the error it raises: before the work, on any array of the same shape and dtype."""
     path = checked_path(path)
-    suffix = _suffix(path, _WRITTEN)
+    suffix = _suffix(path, WRITTEN)
     array = _checked(path, array)
     if suffix in _HOLDS:
         _check_held(path, array, suffix)

@@ -28,3 +28,26 @@ class Bar:
         """Leave the bar as it is."""
         self._bar.refresh()
         self._bar.close()
+
+
+class ItemBar:
+    """Shows how many items of a batch are done, and how many of them failed."""
+
+    def __init__(self, total: int | None) -> None:
+        from tqdm.auto import tqdm
+
+        self._bar: Any = tqdm(desc="batch", total=total, unit="item", dynamic_ncols=True)
+        self._failed = 0
+
+    def __enter__(self) -> ItemBar:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._bar.close()
+
+    def step(self, failed: bool) -> None:
+        """One item further."""
+        self._failed += failed
+        if self._failed:
+            self._bar.set_postfix({"failed": self._failed}, refresh=False)
+        self._bar.update()

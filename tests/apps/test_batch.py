@@ -1,0 +1,219 @@
+"""Batches: every item has its own result or its own error, whoever does the work."""
+
+import functools
+import multiprocessing
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+import treefield as tf
+from small import check_refused
+from treefield.apps.batch import BatchInterrupted, WorkerDiedError, run_batch
+from treefield.io import write_image
+from treefield.io.files import MissingPackageError
+
+FEW = {"levels": 8, "rng": 0}
+
+
+class OddError(Exception):
+    """One that cannot be unpickled."""
+
+    def __init__(self, first, second):
+        super().__init__(first)
+
+
+def what_happens(event, *, folder, rng=None, threads=None):
+    """Returns, raises, or ends its process, as the event says."""
+    if event == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if event == "dies once" and not pathlib.Path(folder, "died").exists():
+        pathlib.Path(folder, "died").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    if event == "fails":
+        raise OddError("odd", "error")
+    if event == "cannot be sent":
+        return lambda: None
+    if event == "warns":
+        warnings.warn("take care", stacklevel=1)
+    return event, threads, float(rng.random()), os.getpid()
+
+
+@pytest.fixture(scope="module")
+def pooled(tmp_path_factory):
+    """Many things that happen to two workers."""
+    folder = tmp_path_factory.mktemp("pooled")
+    names = ("one", "dies", "two", "fails", "dies once", "cannot be sent", "three")
+    given = {"folder": folder, "rng": np.random.default_rng(0)}
+    return names, tf.batch(what_happens, [np.array(name) for name in names], workers=2, **given)
+
+
+def test_a_worker_that_dies_does_not_take_the_others_with_it(pooled):
+    names, results = pooled
+    assert [item.name for item in results] == list(range(len(names)))
+    good = {"one", "two", "three", "dies once"}
+    for name, item in zip(names, results, strict=True):
+        assert (item.error is None) == (name in good)
+        assert name not in good or item.value[0] == name
+    died = results[1].error
+    assert isinstance(died, WorkerDiedError) and "died twice" in str(died)
+
+
+def test_what_cannot_be_sent_is_told(pooled):
+    _, results = pooled
+    assert str(results[3].error) == "OddError: odd" and results[3].value is None
+    assert "cannot be sent" in str(results[5].error) and results[5].value is None
+
+
+def test_workers_are_other_processes_with_one_thread_and_their_own_part_of_the_generator(pooled):
+    names, results = pooled
+    rngs = np.random.default_rng(0).spawn(len(names))
+    for item, rng in zip(results, rngs, strict=True):
+        if item.error is None:
+            assert item.value[1:3] == (1, rng.random()) and item.value[3] != os.getpid()
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """A folder with a grey image, one of colours, and one that is broken."""
+    folder = tmp_path_factory.mktemp("images")
+    grey = np.random.default_rng(0).normal(np.kron([[50, 200], [120, 80]], np.ones((6, 8))), 15)
+    grey = np.clip(grey, 0, 255).astype(np.uint8)
+    write_image(folder / "c.png", grey)
+    write_image(folder / "a.png", np.stack([grey, grey[::-1], grey[:, ::-1]], axis=-1))
+    (folder / "b.png").write_text("no image")
+    (folder / "notes.txt").write_text("no image, and not taken for one")
+    return folder, grey
+
+
+def check_restored(results, folder, grey):
+    """A folder's images, restored: by name, colours as colours."""
+    assert [item.name for item in results] == [folder / name for name in ("a.png", "b.png", "c.png")]
+    colour = np.stack([grey, grey[::-1], grey[:, ::-1]], axis=-1)
+    np.testing.assert_array_equal(results[0].value, tf.denoise(colour, channel_axis=-1, **FEW))
+    np.testing.assert_array_equal(results[2].value, tf.denoise(grey, **FEW))
+    assert isinstance(results[1].error, ValueError) and "b.png is not an image" in str(results[1].error)
+    assert results[1].value is None and results[0].error is None and results[2].error is None
+    assert all(item.seconds > 0 for item in results)
+
+
+def test_a_folder_is_restored_in_processes_as_in_this_one(images, capsys):
+    folder, grey = images
+    check_restored(tf.batch(tf.denoise, folder, workers=2, **FEW), folder, grey)
+    assert capsys.readouterr().err == ""
+    check_restored(tf.batch(tf.denoise, str(folder), workers=1, progress=True, **FEW), folder, grey)
+    assert "3/3" in (bar := capsys.readouterr().err) and "failed=1" in bar
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as local:
+        yield local
+
+
+def test_a_cluster_gives_the_same_answers(cluster, images):
+    folder, grey = images
+    check_restored(tf.batch(tf.denoise, folder, scheduler=cluster.scheduler_address, **FEW), folder, grey)
+
+
+def test_a_client_stays_open_and_every_pair_has_its_own_error(cluster):
+    from distributed import Client
+
+    scene = np.random.default_rng(1).integers(0, 256, (10, 24), dtype=np.uint8)
+    pairs = [(scene[:, :18], scene[:, k : k + 18]) for k in range(4)]
+    pairs[2] = (scene, scene[:5])
+    with Client(cluster) as client:
+        results = tf.batch(tf.stereo, iter(pairs), scheduler=client, num_disparities=6, rng=0)
+        assert client.status == "running"
+    assert [type(item.error) for item in results] == [type(None), type(None), ValueError, type(None)]
+    for k in (0, 1, 3):
+        np.testing.assert_array_equal(results[k].value, tf.stereo(*pairs[k], num_disparities=6, rng=0))
+
+
+def test_a_stack_is_taken_apart_and_an_iterator_only_as_far_as_needed():
+    stack = np.random.default_rng(0).integers(0, 256, (3, 4, 5))
+    assert [item.value for item in tf.batch(np.sum, stack, workers=1)] == stack.sum(axis=(1, 2)).tolist()
+    done = []
+
+    def slices():
+        for k, image in enumerate(stack):
+            assert len(done) == k  # all before it are done
+            yield image
+        raise OSError("the camera is gone")
+
+    results = tf.batch(lambda image: done.append(image.max()), slices(), workers=1)
+    assert done == stack.max(axis=(1, 2)).tolist()
+    assert [str(item.error) for item in results] == ["None"] * 3 + ["the camera is gone"]
+    assert tf.batch(np.sum, [], workers=2) == []
+
+
+def pressed(k, folder):
+    """Ctrl-C at the second item, when the first is done."""
+    if k == 0:
+        return "done"
+    if k == 1:
+        while not pathlib.Path(folder, "go").exists():
+            time.sleep(0.01)
+        os.kill(multiprocessing.parent_process().pid if folder.name == "2" else os.getpid(), signal.SIGINT)
+    time.sleep(100)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_keeps_what_is_done_and_ends_the_workers(tmp_path, workers):
+    folder = tmp_path / str(workers)
+    folder.mkdir()
+    told, others = [], multiprocessing.active_children()
+
+    def tell(item):
+        told.append(item)
+        (folder / "go").touch()
+
+    results = run_batch(pressed, range(5), {"folder": folder}, workers=workers, tell=tell)
+    assert results == told and results[0].value == "done" and results[0].error is None
+    assert [str(item.error) for item in results[1:]] == ["interrupted"] * 4
+    assert all(isinstance(item.error, BatchInterrupted) for item in results[1:])
+    for worker in set(multiprocessing.active_children()) - set(others):
+        worker.join(10)
+        assert not worker.is_alive()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_script_without_a_guard_is_told_what_to_do(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import numpy as np, treefield as tf\ntf.batch(np.sum, np.zeros((3, 4, 5)), workers=2)\n")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 1 and 'call batch below `if __name__ == "__main__":`' in done.stderr
+
+
+ITEMS = [np.zeros((4, 5))] * 2
+REFUSED = {
+    "no function": (lambda: tf.batch("denoise", ITEMS), TypeError, "function must be a function of an image"),
+    "workers": (lambda: tf.batch(tf.denoise, ITEMS, workers=0), ValueError, "workers must be at least 1, got 0"),
+    "half a worker": (lambda: tf.batch(tf.denoise, ITEMS, workers=1.5), TypeError, "workers must be an integer"),
+    "both": (lambda: tf.batch(tf.denoise, ITEMS, workers=2, scheduler="tcp://a:1"), ValueError, "give one of them"),
+    "one image": (lambda: tf.batch(tf.denoise, ITEMS[0]), ValueError, r"shape \(4, 5\), expected a stack"),
+    "no items": (lambda: tf.batch(tf.denoise, 5), TypeError, "items must be a list of images .* got int"),
+    "no folder": (lambda: tf.batch(tf.denoise, "no/such"), FileNotFoundError, "there is no folder no/such"),
+    "a file": (lambda: tf.batch(tf.denoise, __file__), ValueError, "got the file .*: give a list"),
+    "a lambda": (lambda: tf.batch(lambda image: image, ITEMS, workers=2), TypeError, "no lambda, or workers=1"),
+    "checkpoint": (lambda: tf.batch(tf.denoise, ITEMS, checkpoint="c.npz"), ValueError, "checkpoint is one file"),
+    "scheduler": (lambda: tf.batch(tf.denoise, ITEMS, scheduler=5), TypeError, "scheduler must be an address"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_arguments_are_refused(case):
+    check_refused(*REFUSED[case])
+
+
+def test_without_dask_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    refused = functools.partial(tf.batch, tf.denoise, ITEMS, scheduler="tcp://localhost:1")
+    check_refused(refused, MissingPackageError, r'pip install "treefield\[dask\]"')
