@@ -9,6 +9,7 @@ import numpy as np
 import typer
 
 from treefield.cli import pictures
+from treefield.cli.batch import over_many
 from treefield.cli.memory import plan_memory
 from treefield.cli.options import Shared, shares_options
 from treefield.cli.outcome import Task, run
@@ -33,6 +34,7 @@ Sigma = Annotated[float | None, typer.Option(help="The noise in steps of grey (2
 
 
 @shares_options
+@over_many("image")
 def denoise(
     image: In,
     out: Out,
@@ -46,7 +48,7 @@ def denoise(
     memory_limit: MemoryLimit = None,
     *,
     shared: Shared,
-) -> None:
+) -> dict[str, Any]:
     """Take Gaussian noise, salt and pepper, or both, from an image."""
     from treefield.apps.denoise import denoising
     from treefield.apps.restoration import Costs
@@ -55,13 +57,12 @@ def denoise(
     if memory_limit is not None:
         from treefield.cli.large import denoise_large
 
-        denoise_large(image, out, levels, costs, memory_limit, shared)
-        return
+        return denoise_large(image, out, levels, costs, memory_limit, shared)
     shared.check_outputs(out)
     colours, alpha, axis = pictures.split_alpha(read_image(image))
     limit = _plan(colours, levels, shared)
     problem = denoising(colours, levels=levels, costs=costs, channel_axis=axis)
-    _restore("denoise", problem, out, alpha, axis, shared, limit, pictures.grey_or_colour(colours, axis), image)
+    return _restore("denoise", problem, out, alpha, axis, shared, limit, pictures.grey_or_colour(colours, axis), image)
 
 
 @shares_options
@@ -121,7 +122,7 @@ def _restore(
     limit: int | None,
     before: np.ndarray,
     source: pathlib.Path,
-) -> None:
+) -> dict[str, Any]:
     kept = alpha if holds_alpha(out) else None
 
     def write(restored: np.ndarray) -> str:
@@ -137,7 +138,7 @@ def _restore(
         before=Picture(source.name, before),
         memory_limit=limit,
     )
-    run(task, shared, out, write)
+    return run(task, shared, out, write)
 
 
 @shares_options

@@ -29,8 +29,8 @@ _SHARE = 0.8  # of what is left is for the search of a tile: it may need more th
 
 def denoise_large(
     image: pathlib.Path, out: pathlib.Path, levels: int, costs: Costs, memory_limit: str, shared: Shared
-) -> None:
-    """Denoise a file in little memory, and tell."""
+) -> dict[str, Any]:
+    """Denoise a file in little memory, and tell; returns the figures, as `run` does."""
     limit = memory_size(memory_limit, "--memory-limit")
     choice(shared.method, "--method with --memory-limit", METHODS)
     for name, path in (("--report", shared.report), ("--save-model", shared.save_model)):
@@ -56,11 +56,13 @@ def denoise_large(
             if colours is not None and colours < found.shape[-1]:  # transparency stays as it is
                 for box in blocks(tuple(found.shape[:-1])):
                     target[(*box, colours)] = found[(*box, colours)]
+    figures = {"output": str(out), "title": "denoise", **as_json(res)}
     if shared.json:
-        print(json.dumps({"output": str(out), "title": "denoise", **as_json(res)}))
+        print(json.dumps(figures))
     elif not shared.quiet:
         print(told(res, wrote=shown(out)))
     exit_if_interrupted(res)
+    return figures | {"note": ""}
 
 
 def _for_tiles(limit: int) -> int:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextvars
 import sys
 
 from treefield.io.files import available_memory, in_units
 
 _PLENTY = 2**30  # bytes: below, nobody needs to be told
 _PACKED, _DUAL = 2, 12  # what packed costs add, in units of the costs; what the dual adds, in bytes per site and label
+
+searches_at_once = contextvars.ContextVar("searches_at_once", default=1)  # that share the memory
 
 
 def plan_memory(sites: int, labels: int, itemsize: int, *, quiet: bool) -> int | None:
@@ -19,11 +22,12 @@ def plan_memory(sites: int, labels: int, itemsize: int, *, quiet: bool) -> int |
     costs = sites * labels * itemsize
     if free is None:
         return None
+    free //= searches_at_once.get()
     if costs > 0.9 * free:
         raise MemoryError(
             f"{sites:,} sites with {labels} labels need {in_units(costs)} for their costs alone, but only "
-            f"{in_units(free)} of memory are free: take fewer labels or a smaller image, or denoise tile by tile "
-            "with --memory-limit"
+            f"{in_units(free)} of memory are free{_for_each()}: take fewer labels or a smaller image, or denoise tile "
+            "by tile with --memory-limit"
         )
     most = costs * (1 + _PACKED) + _DUAL * sites * labels
     limited = most > 0.9 * free
@@ -32,3 +36,8 @@ def plan_memory(sites: int, labels: int, itemsize: int, *, quiet: bool) -> int |
         end = how if limited else f"{in_units(free)} are free"
         print(f"treefield: the search needs up to {in_units(most)} of memory; {end}", file=sys.stderr)
     return int(0.9 * free) - costs if limited else None
+
+
+def _for_each() -> str:
+    many = searches_at_once.get()
+    return "" if many == 1 else f" for each of {many} at once (--workers)"

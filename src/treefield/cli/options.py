@@ -61,7 +61,7 @@ class Shared:
         return {"method": self.method} | {name: value for name, value in options.items() if value is not None}
 
 
-def shares_options(function: Callable[..., None], without: tuple[str, ...] = ()) -> Callable[..., None]:
+def shares_options(function: Callable[..., Any], without: tuple[str, ...] = ()) -> Callable[..., None]:
     """Give a command with a parameter `shared: Shared` all its options, but for those it has no use for."""
     hints = typing.get_type_hints(Shared, include_extras=True)
     shared = [
@@ -77,7 +77,7 @@ def shares_options(function: Callable[..., None], without: tuple[str, ...] = ())
     @functools.wraps(function)
     def command(**given: Any) -> None:
         told = {name: value for name, value in given.items() if value is not None and name not in _NO_SETTINGS}
-        settings = {name.replace("_", " "): str(value) for name, value in told.items()}
+        settings = {name.replace("_", " "): _text(value) for name, value in told.items()}
         options = {parameter.name: given.pop(parameter.name) for parameter in shared}
         function(**given, shared=Shared(**options, settings=settings))
 
@@ -85,3 +85,7 @@ def shares_options(function: Callable[..., None], without: tuple[str, ...] = ())
     command.__signature__ = signature.replace(parameters=own + shared)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in own + shared}
     return command
+
+
+def _text(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -41,8 +41,9 @@ class Task:
     memory_limit: int | None = None
 
 
-def run(task: Task, shared: Shared, out: pathlib.Path, write: Callable[[np.ndarray], str]) -> None:
-    """Search, write what was found with `write`, which returns what there is to say about the file, and tell."""
+def run(task: Task, shared: Shared, out: pathlib.Path, write: Callable[[np.ndarray], str]) -> dict[str, Any]:
+    """Search, write what was found with `write`, which returns what there is to say about the file, and tell; returns
+    the figures and that."""
     show = not (shared.quiet or shared.json)
     with Watch(task.title, shared.time_limit, show=not shared.quiet, keep=shared.report is not None) as watch:
         answer, res = task.solve(**searching(task, shared, watch))
@@ -53,12 +54,14 @@ def run(task: Task, shared: Shared, out: pathlib.Path, write: Callable[[np.ndarr
         page = section(task, answer, res, watch)
         page.facts |= shared.settings
         write_page(shared.report, f"treefield {task.title}", [page], force=shared.force)
+    figures = {"output": str(out), "title": task.title, **as_json(res)}
     if shared.json:
-        print(json.dumps({"output": str(out), "title": task.title, **as_json(res)}))
+        print(json.dumps(figures))
     elif show:
         wrote = [text for text in (shown(out) + (f" ({note})" if note else ""), *_others(shared)) if text]
         print(told(res, wrote=", ".join(wrote)))
     exit_if_interrupted(res)
+    return figures | {"note": note}
 
 
 def exit_if_interrupted(res: MAPResult) -> None:

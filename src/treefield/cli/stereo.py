@@ -10,6 +10,7 @@ import numpy as np
 import typer
 
 from treefield.cli import pictures
+from treefield.cli.batch import over_many
 from treefield.cli.images import read_mask
 from treefield.cli.memory import plan_memory
 from treefield.cli.options import Shared, shares_options
@@ -23,6 +24,7 @@ _HOLDS_NUMBERS = (".npy", ".npz", ".tif", ".tiff", ".pfm")
 
 
 @shares_options
+@over_many("left", "right", kept=(*_HOLDS_NUMBERS, ".png", ".pgm"))
 def stereo(
     left: Annotated[pathlib.Path, typer.Argument(metavar="LEFT", help="The left image of a rectified pair.")],
     right: Annotated[pathlib.Path, typer.Argument(metavar="RIGHT", help="The right one.")],
@@ -50,7 +52,7 @@ def stereo(
     scale: Annotated[float | None, typer.Option(help="For PNG: so that the greatest is white, if not given.")] = None,
     *,
     shared: Shared,
-) -> None:
+) -> dict[str, Any]:
     """Find the depth in a rectified stereo pair."""
     import treefield as tf
 
@@ -94,7 +96,7 @@ def stereo(
         before=Picture(left.name, pictures.grey_or_colour(pair[0], axes[0])),
         memory_limit=limit,
     )
-    run(task, shared, out, write)
+    return run(task, shared, out, write)
 
 
 def storing(path: pathlib.Path, scale: float | None, greatest: int) -> tuple[Callable[[np.ndarray], np.ndarray], str]:
