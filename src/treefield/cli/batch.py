@@ -204,7 +204,8 @@ class _Many:
             if new and not ends["written"] and not any(folder.iterdir()):
                 folder.rmdir()
         if not (self._shared.quiet or self._shared.json):
-            print(f"{len(paired)} images: {', '.join(f'{many} {how}' for how, many in ends.items())}")
+            images = "1 image" if len(paired) == 1 else f"{len(paired)} images"
+            print(f"{images}: {', '.join(f'{many} {how}' for how, many in ends.items())}")
         if set(ends) - {"written"}:
             sys.exit(1 if set(ends) <= {"written", "failed"} else INTERRUPTED_EXIT)
 
