@@ -42,14 +42,14 @@ def what_happens(event, *, folder, rng=None, threads=None):
         return lambda: None
     if event == "warns":
         warnings.warn("take care", stacklevel=1)
-    return event, threads, float(rng.random()), os.getpid()
+    return str(event), threads, rng if isinstance(rng, int) else rng.random(), os.getpid()
 
 
 @pytest.fixture(scope="module")
 def pooled(tmp_path_factory):
     """Many things that happen to two workers."""
     folder = tmp_path_factory.mktemp("pooled")
-    names = ("one", "dies", "two", "fails", "dies once", "cannot be sent", "three")
+    names = ("one", "dies", "two", "fails", "dies once", "cannot be sent", "three", "warns")
     given = {"folder": folder, "rng": np.random.default_rng(0)}
     return names, tf.batch(what_happens, [np.array(name) for name in names], workers=2, **given)
 
@@ -69,6 +69,7 @@ def test_what_cannot_be_sent_is_told(pooled):
     _, results = pooled
     assert str(results[3].error) == "OddError: odd" and results[3].value is None
     assert "cannot be sent" in str(results[5].error) and results[5].value is None
+    assert isinstance(results[7].error, UserWarning) and str(results[7].error) == "7: take care"  # an error in tests
 
 
 def test_workers_are_other_processes_with_one_thread_and_their_own_part_of_the_generator(pooled):
@@ -113,8 +114,9 @@ def test_a_folder_is_restored_in_processes_as_in_this_one(images, capsys):
 
 @pytest.fixture(scope="module")
 def cluster():
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as local:
+    distributed, dask = pytest.importorskip("distributed"), pytest.importorskip("dask")
+    given = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}), distributed.LocalCluster(**given) as local:
         yield local
 
 
@@ -135,6 +137,14 @@ def test_a_client_stays_open_and_every_pair_has_its_own_error(cluster):
     assert [type(item.error) for item in results] == [type(None), type(None), ValueError, type(None)]
     for k in (0, 1, 3):
         np.testing.assert_array_equal(results[k].value, tf.stereo(*pairs[k], num_disparities=6, rng=0))
+
+
+def test_a_cluster_goes_on_when_a_worker_dies(cluster, tmp_path):
+    names = ("one", "dies", "two", "three", "fails")
+    given = {"folder": tmp_path, "rng": 0}
+    results = tf.batch(what_happens, map(np.array, names), scheduler=cluster.scheduler_address, **given)
+    assert isinstance(results[1].error, WorkerDiedError) and str(results[4].error) == "OddError: odd"
+    assert [results[k].value[:3] for k in (0, 2, 3)] == [(names[k], 1, 0) for k in (0, 2, 3)]
 
 
 def test_a_stack_is_taken_apart_and_an_iterator_only_as_far_as_needed():

@@ -84,7 +84,7 @@ def test_formats_that_are_only_read_become_png(command, tmp_path, grey):
 
 def test_a_cluster_does_it(scans, tmp_path, grey, command):
     distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None) as local:
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=True, dashboard_address=":0") as local:
         done = command("denoise", "scans/*", "out", *FEW, "--scheduler", local.scheduler_address)
     assert done.code == 1 and "4 images: 2 written, 2 failed" in done.out and "notes.txt" in done.err
     check_restored(tmp_path / "out", grey)

@@ -266,8 +266,8 @@ class _Foreman:
         return left
 
     def _hand_out(self) -> None:
-        """As many jobs as the crew takes."""
-        room = self._crew.room()
+        """As many jobs as the crew takes; if a worker died and nobody knows on which, one at a time."""
+        room = 1 if self._again and not self._crew.knows_culprit else self._crew.room()
         while len(self._running) < room:
             index, job = self._again.pop() if self._again else next(self._jobs, (-1, None))
             if job is None:

@@ -14,6 +14,7 @@ import signal
 import threading
 import time
 import types
+import uuid
 import warnings
 from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
@@ -31,7 +32,9 @@ _NO_START = (
 
 
 class Crew(Protocol):
-    """Takes jobs, so many at once; its futures call back when they are done."""
+    """Takes jobs, so many at once; its futures call back when they are done. Some do not know on what a worker died."""
+
+    knows_culprit: bool
 
     def __enter__(self) -> Any: ...
 
@@ -55,6 +58,8 @@ class Crew(Protocol):
 
 class ProcessCrew:
     """Processes of this machine, each a pool of its own: if one dies, it is known on which job, and others go on."""
+
+    knows_culprit = True
 
     def __init__(self, work: Work, workers: int) -> None:
         if getattr(multiprocessing.current_process(), "_inheriting", False):  # a worker that runs its parent's script
@@ -197,7 +202,9 @@ def _attempt(data: bytes) -> tuple[bytes, list[tuple[str, type[Warning]]]]:
 
 
 class DaskCrew:
-    """The workers of a Dask cluster."""
+    """The workers of a Dask cluster. With one that dies, jobs are lost that only waited or were done there."""
+
+    knows_culprit = False
 
     def __init__(self, work: Work, scheduler: Any) -> None:
         try:
@@ -215,7 +222,7 @@ class DaskCrew:
             raise TypeError(
                 f'scheduler must be an address such as "tcp://host:8786" or a distributed.Client, got {what}'
             )
-        self._client, self._threads = scheduler, 1
+        self._client, self._threads, self._killed = scheduler, 1, distributed.KilledWorker
         self._running: set[Any] = set()
 
     def __enter__(self) -> DaskCrew:
@@ -227,14 +234,15 @@ class DaskCrew:
             self._client.close()
 
     def room(self) -> int:
-        if self.lost() is None:
+        with contextlib.suppress(Exception):  # if it does not answer, `lost` will say so
             self._threads = max(1, sum(self._client.nthreads().values()))  # a cluster may grow
         return _AHEAD * self._threads
 
     def submit(self, job: Job) -> Any:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph")  # few are on their way at once
-            future = self._client.submit(_Task(self._work, job.anywhere()), pure=False, retries=_RETRIES)
+            task, key = _Task(self._work, job.anywhere()), f"treefield-{uuid.uuid4()}"
+            future = self._client.submit(task, key=key, pure=False, retries=_RETRIES)
         self._running.add(future)
         return future
 
@@ -242,8 +250,10 @@ class DaskCrew:
         self._running.discard(future)
         try:
             return future.result()
+        except self._killed:
+            return None
         except (Exception, asyncio.CancelledError) as error:
-            return Outcome(error=error)
+            return Outcome(error=self.lost() or error)
 
     def lost(self) -> Exception | None:
         if self._client.status in ("closed", "closing"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import copy
 import dataclasses
 import functools
 import glob
@@ -27,6 +28,8 @@ from treefield.io.images import WRITTEN, image_files
 from treefield.solvers.minimize import takes
 from treefield.validation import count, thread_count
 
+_MANY = " Or several, a folder or a 'pattern*': OUT is then a folder."
+_MANY_PAIRS = " Or a folder or a 'pattern*': OUT is then a folder."
 _OPTIONS = {
     "suffix": Annotated[str | None, typer.Option(help="Of many images: the format to write, such as .tif.")],
     "workers": Annotated[int | None, typer.Option(help="Of many images: how many at once; all cores if not given.")],
@@ -58,9 +61,11 @@ def over_many(*names: str, kept: Sequence[str] = WRITTEN) -> Callable[[Callable[
     def decorate(function: Callable[..., Any]) -> Callable[..., None]:
         signature = inspect.signature(function, eval_str=True)
         own = dict(signature.parameters)
-        if len(names) == 1:
-            (argument,) = own[names[0]].annotation.__metadata__
-            own[names[0]] = own[names[0]].replace(annotation=Annotated[list[pathlib.Path], argument])
+        for name in names:
+            argument = copy.copy(own[name].annotation.__metadata__[0])
+            argument.help += _MANY if len(names) == 1 else _MANY_PAIRS
+            kind = list[pathlib.Path] if len(names) == 1 else pathlib.Path
+            own[name] = own[name].replace(annotation=Annotated[kind, argument])
         shared = own.pop("shared")
         keyword = inspect.Parameter.KEYWORD_ONLY
         more = [inspect.Parameter(name, keyword, default=None, annotation=kind) for name, kind in _OPTIONS.items()]
