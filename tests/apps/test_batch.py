@@ -38,6 +38,8 @@ def what_happens(event, *, folder, rng=None, threads=None):
         os.kill(os.getpid(), signal.SIGKILL)
     if event == "fails":
         raise OddError("odd", "error")
+    if event == "exits":
+        sys.exit(3)
     if event == "cannot be sent":
         return lambda: None
     if event == "warns":
@@ -49,7 +51,7 @@ def what_happens(event, *, folder, rng=None, threads=None):
 def pooled(tmp_path_factory):
     """Many things that happen to two workers."""
     folder = tmp_path_factory.mktemp("pooled")
-    names = ("one", "dies", "two", "fails", "dies once", "cannot be sent", "three", "warns")
+    names = ("one", "dies", "two", "fails", "dies once", "cannot be sent", "three", "warns", "exits")
     given = {"folder": folder, "rng": np.random.default_rng(0)}
     return names, tf.batch(what_happens, [np.array(name) for name in names], workers=2, **given)
 
@@ -70,6 +72,7 @@ def test_what_cannot_be_sent_is_told(pooled):
     assert str(results[3].error) == "OddError: odd" and results[3].value is None
     assert "cannot be sent" in str(results[5].error) and results[5].value is None
     assert isinstance(results[7].error, UserWarning) and str(results[7].error) == "7: take care"  # an error in tests
+    assert isinstance(results[8].error, SystemExit)
 
 
 def test_workers_are_other_processes_with_one_thread_and_their_own_part_of_the_generator(pooled):

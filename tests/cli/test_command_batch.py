@@ -125,6 +125,7 @@ REFUSED = {
     "workers": (denoise("scans", "out", "--workers", 0), "--workers must be at least 1, got 0"),
     "method": (denoise("scans", "out", "--method", "magic"), "magic"),
     "both": (denoise("scans", "out", "--workers", 2, "--scheduler", "tcp://localhost:1"), "give one of them"),
+    "suffix of one": (denoise("scans/a.png", "a.png", "--suffix", "png"), "--suffix is for many images"),
     "one half": (("stereo", "left", "right/right0.png", "out", "--num-disparities", 4), "2 for LEFT, 1 for RIGHT"),
 }
 

@@ -260,6 +260,9 @@ class _Foreman:
                     left = BatchInterrupted(interrupts.pending)
                 if left is None:
                     self._hand_out()
+            with contextlib.suppress(queue.Empty):  # what was done meanwhile
+                while True:
+                    self._take(*self._done.get_nowait())
             self._crew.stop()
         for index, job in [*self._running.items(), *self._again]:
             self._record.add(index, job.name, Outcome(error=left))
@@ -267,7 +270,8 @@ class _Foreman:
 
     def _hand_out(self) -> None:
         """As many jobs as the crew takes; if a worker died and nobody knows on which, one at a time."""
-        room = 1 if self._again and not self._crew.knows_culprit else self._crew.room()
+        suspected = self._again or any(self._deaths[index] for index in self._running)
+        room = 1 if suspected and not self._crew.knows_culprit else self._crew.room()
         while len(self._running) < room:
             index, job = self._again.pop() if self._again else next(self._jobs, (-1, None))
             if job is None:

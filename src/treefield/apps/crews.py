@@ -194,7 +194,8 @@ def _attempt(data: bytes) -> tuple[bytes, list[tuple[str, type[Warning]]]]:
             _here["work"] = pickle.loads(_here["pickled"])
         job = pickle.loads(data)
     except Exception as error:
-        return pickled(Outcome(error=RuntimeError(f"a worker process cannot unpickle: {one_line(error)}"))), []
+        told = f"a worker cannot unpickle it ({one_line(error)}): put the function into a module, or give workers=1"
+        return pickled(Outcome(error=RuntimeError(told))), []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         outcome = _here["work"].attempt(job)

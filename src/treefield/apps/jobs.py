@@ -58,10 +58,10 @@ class Work:
     def attempt(self, job: Job) -> Outcome:
         """Read what is to be read and call the function; what it raises is part of the outcome."""
         start = time.perf_counter()
-        value = error = None
+        value, error = None, None
         try:
             value = self._call(job)
-        except Exception as raised:
+        except (Exception, SystemExit) as raised:
             error = raised
         return Outcome(value, error, time.perf_counter() - start)
 

@@ -76,6 +76,9 @@ def over_many(*names: str, kept: Sequence[str] = WRITTEN) -> Callable[[Callable[
             inputs = {name: _as_list(given.pop(name)) for name in names}
             out, shared = given.pop("out"), given.pop("shared")
             if _is_one(inputs, out):
+                for name in ("scheduler", "suffix"):
+                    if options[name] is not None:
+                        raise ValueError(f"--{name} is for many images: give several, a folder or a pattern")
                 function(**{name: paths[0] for name, paths in inputs.items()}, out=out, **given, shared=shared)
                 return
             many = _Many(function, given, shared, **options)
