@@ -1,5 +1,6 @@
 """Many images with one command: each has its own file, its own line and its own error."""
 
+import contextvars
 import json
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import treefield as tf
 from command import check_refused, in_a_process, listing
+from treefield.cli import memory
 from treefield.io import read_image, write_image
 
 FEW = ("--levels", 8, "--seed", 0)
@@ -139,3 +141,16 @@ def test_bad_input_is_refused_before_any_work(command, scans, pairs, case):
     arguments, *words = REFUSED[case]
     check_refused(command(*arguments), *words)
     assert sorted(pairs.rglob("*")) == before
+
+
+def test_searches_at_once_share_the_memory(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
+
+    def planned(at_once):
+        memory.searches_at_once.set(at_once)
+        return memory.plan_memory(100, 4, 1, quiet=True)
+
+    assert contextvars.copy_context().run(planned, 1) == 900 - 400
+    assert contextvars.copy_context().run(planned, 2) == 450 - 400
+    with pytest.raises(MemoryError, match="only 333 bytes of memory are free for each of 3 at once"):
+        contextvars.copy_context().run(planned, 3)
