@@ -92,6 +92,19 @@ def test_a_cluster_does_it(scans, tmp_path, grey, command):
     check_restored(tmp_path / "out", grey)
 
 
+def test_large_images_go_tile_by_tile_and_a_zarr_folder_is_one_image(command, tmp_path, grey):
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array(tmp_path / "a.zarr", data=grey)
+    write_image(tmp_path / "b.tif", grey)
+    given = (*FEW, "--memory-limit", "4GB")
+    assert command("denoise", "a.zarr", "alone.npy", *given).code == 0
+    done = command("denoise", "*.[zt]*", "out", *given, "--workers", 1)
+    assert done.code == 0 and done.out.splitlines()[-1] == "2 images: 2 written", done.err
+    alone = np.load(tmp_path / "alone.npy")
+    np.testing.assert_array_equal(zarr.open_array(tmp_path / "out" / "a.zarr")[:], alone)
+    np.testing.assert_array_equal(read_image(tmp_path / "out" / "b.tif"), alone)
+
+
 def test_stereo_takes_pairs_by_name(command, pairs):
     done = command(*PAIRS, "--workers", 1)
     assert done.code == 0 and done.out.splitlines()[-1] == "2 images: 2 written"

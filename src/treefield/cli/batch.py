@@ -96,8 +96,17 @@ def _as_list(paths: Any) -> list[pathlib.Path]:
 
 def _is_one(inputs: dict[str, list[pathlib.Path]], out: pathlib.Path) -> bool:
     """Whether a file is to be written, not a folder."""
-    several = any(len(paths) > 1 or paths[0].is_dir() or _is_pattern(paths[0]) for paths in inputs.values())
-    return not several and not (out.is_dir() and out.suffix.lower() not in WRITTEN)
+    several = any(len(paths) > 1 or _is_folder(paths[0]) or _is_pattern(paths[0]) for paths in inputs.values())
+    return not several and not (_is_folder(out) and out.suffix.lower() not in WRITTEN)
+
+
+def _is_folder(path: pathlib.Path) -> bool:
+    return path.is_dir() and not _is_zarr(path)
+
+
+def _is_zarr(path: pathlib.Path) -> bool:
+    """Whether it is one image, although it is a folder."""
+    return path.suffix.lower() == ".zarr"
 
 
 def _is_pattern(path: pathlib.Path) -> bool:
@@ -111,14 +120,15 @@ def _found(paths: list[pathlib.Path]) -> list[pathlib.Path]:
         if _is_pattern(path):
             files += _matches(path)
         else:
-            files += image_files(path) if path.is_dir() else [path]
+            files += image_files(path) if _is_folder(path) else [path]
     return files
 
 
 def _matches(pattern: pathlib.Path) -> list[pathlib.Path]:
     plain = list(itertools.takewhile(lambda part: not glob.has_magic(part), pattern.parts))
     rest = pathlib.Path(*pattern.parts[len(plain) :])
-    found = [path for path in pathlib.Path(*plain).glob(str(rest)) if path.is_file() and path.name[0] != "."]
+    found = [path for path in pathlib.Path(*plain).glob(str(rest)) if path.name[0] != "."]
+    found = [path for path in found if path.is_file() or _is_zarr(path)]
     if not found:
         raise FileNotFoundError(f"no file matches {shown(pattern)}")
     return sorted(found)
@@ -133,16 +143,17 @@ def _paired(
     if len(set(counts.values())) > 1:
         what = ", ".join(f"{many} for {name.upper()}" for name, many in counts.items())
         raise ValueError(f"files are taken in pairs, by name, but there are {what}: there must be as many of each")
-    if out.is_file() or (out.suffix.lower() in WRITTEN and not out.is_dir()):
+    if out.is_file() or (out.suffix.lower() in (*WRITTEN, *kept) and not _is_folder(out)):
         raise ValueError(f"{shown(out)} is no folder: OUT must be one for several images")
     if suffix is not None:
         suffix = f".{suffix.lower().lstrip('.')}"
-        if suffix not in WRITTEN:
+        if suffix not in (*WRITTEN, *kept):
             raise ValueError(f"--suffix must be one of {' '.join(WRITTEN)}, got {suffix}")
     paired = []
     for files in zip(*found.values(), strict=True):
         for path in files:
-            checked_input(path)
+            if not (_is_zarr(path) and path.is_dir()):
+                checked_input(path)
         ending = suffix or (files[0].suffix if files[0].suffix.lower() in kept else ".png")
         paired.append(Files(dict(zip(found, files, strict=True)), out / f"{files[0].stem}{ending}"))
     return paired

@@ -15,7 +15,7 @@ from treefield.cli.options import Shared, shares_options
 from treefield.cli.outcome import Task, run
 from treefield.io import read_image, read_labels, write_image, write_labels
 from treefield.io.files import shown
-from treefield.io.images import checked_format, checked_label_format, holds_alpha
+from treefield.io.images import WRITTEN, checked_format, checked_label_format, holds_alpha
 from treefield.viz.report import Picture
 
 In = Annotated[pathlib.Path, typer.Argument(metavar="IN", help="The image: PNG, JPEG, TIFF, PGM, PPM, PFM or NPY.")]
@@ -34,7 +34,7 @@ Sigma = Annotated[float | None, typer.Option(help="The noise in steps of grey (2
 
 
 @shares_options
-@over_many("image")
+@over_many("image", kept=(*WRITTEN, ".zarr"))
 def denoise(
     image: In,
     out: Out,
