@@ -15,6 +15,7 @@ from treefield.apps.denoise import denoising
 from treefield.io import new_image
 
 LEVELS = 16
+LEVELLED = ("--levels", LEVELS)
 SIDE, IN_MEMORY = 16384, 4096
 LIMIT = "1GB"
 WHOLE = 2048  # sites along a side of what is searched whole and in tiles
@@ -29,7 +30,7 @@ def large():
         for size, options in ((IN_MEMORY, ()), (side, ("--memory-limit", LIMIT))):
             source, target = pathlib.Path(folder, "in.tif"), pathlib.Path(folder, "out.tif")
             write_noisy(source, size)
-            seconds, peak = run([source, target, *options])
+            seconds, peak = run([source, target, *options, *LEVELLED])
             rates[size] = seconds / (size * size / 1e6)
             where = f"tiles, {LIMIT}" if options else "in memory"
             rows.append([f"{size} x {size}", where, f"{seconds:.0f}", f"{rates[size]:.2f}", f"{peak / 1e6:.0f}"])
@@ -40,12 +41,31 @@ def large():
     table(f"treefield denoise --levels {LEVELS}, 8 bits, from disk to disk", columns, rows)
 
 
+def per_label():
+    """What a megapixel costs, in time and memory, by the number of levels: in memory and in tiles."""
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="treefield-") as folder:
+        source, target = pathlib.Path(folder, "in.tif"), pathlib.Path(folder, "out.tif")
+        write_noisy(source, WHOLE)
+        for levels in (4, 16, 64):
+            for where, options in (("in memory", ()), (f"tiles, {LIMIT}", ("--memory-limit", LIMIT))):
+                given = [source, target, *options, "--force", "--levels", levels]
+                run(given)  # compiled
+                seconds, peak = run(given)
+                rows.append([levels, where, f"{seconds / (WHOLE * WHOLE / 1e6):.2f}", f"{peak / 1e6:.0f}"])
+    table(
+        f"treefield denoise on {WHOLE} x {WHOLE}, 8 bits, from disk to disk",
+        ["levels", "search", "s per megapixel", "peak MB"],
+        rows,
+    )
+
+
 def warm_up(folder):
     """Compile what both need."""
     source, target = folder / "small.tif", folder / "small-out.tif"
     write_noisy(source, 512)
     for options in ((), ("--memory-limit", LIMIT)):
-        run([source, target, *options, "--force"])
+        run([source, target, *options, *LEVELLED, "--force"])
 
 
 def tiles():
@@ -103,7 +123,7 @@ def write_noisy(path, size):
 def run(arguments):
     """Run the command denoise; the seconds it takes, and its peak memory in bytes."""
     treefield = str(pathlib.Path(sys.executable).with_name("treefield"))
-    command = [treefield, "denoise", *map(str, arguments), "--levels", str(LEVELS), "-q"]
+    command = [treefield, "denoise", *map(str, arguments), "-q"]
     start = time.perf_counter()
     process = subprocess.Popen([*command, "--seed", "0"])
     _, status, usage = os.wait4(process.pid, 0)

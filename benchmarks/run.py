@@ -38,6 +38,7 @@ SECTIONS = {
         graphs.as_graph,
         large.tiles,
         large.large,
+        large.per_label,
         applications.depth,
         applications.noise,
         applications.startup,
