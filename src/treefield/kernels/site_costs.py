@@ -27,40 +27,34 @@ def _by_state(operation):
 @_by_state
 def relabel(state, graph, i, label):
     """Give a site another label, and its neighbours what follows from it; all of them are `dirty`."""
-    raise NotImplementedError
 
 
 @_by_state
 def cheapest(state, graph, i):
     """A site's label of the least cost, the lowest among equals."""
-    raise NotImplementedError
 
 
 @_by_state
 def rise(state, graph, i, label):
     """How much the energy rises if a site takes that label."""
-    raise NotImplementedError
 
 
 @_by_state
 def drawn_label(state, graph, i, heat, limit, seed, draw):
     """A label drawn with probabilities proportional to 2**(-cost * heat), none whose cost is above the least by the
     limit or more; `draw` is the number of the draw."""
-    raise NotImplementedError
 
 
 @_by_state
 def upward(state, graph, forest, begin, end, bit, space, temperature, seed):
     """Messages from the leaves of a tree to its root, where something has changed: where a message is as it was, what
     lies above is, too."""
-    raise NotImplementedError
 
 
 @_by_state
 def downward(state, graph, forest, begin, end, bit, space):
     """Labels from the root of a tree to its leaves, where something has changed; returns the change of energy and how
     many there are."""
-    raise NotImplementedError
 
 
 @kernel
