@@ -124,7 +124,10 @@ class TiledMRF:
         around = grown(box, halo)
         weights = None
         if self.weights is not None:
-            weights = [_edges(weight, axis, box, around) for axis, weight in enumerate(self.weights)]
+            weights = [
+                weight if np.ndim(weight) == 0 else np.asarray(weight[edges_of(axis, box, around)])
+                for axis, weight in enumerate(self.weights)
+            ]
         given = None if x is None else self.checked(np.asarray(x[around]))
         return Tile(self.costs(box) if unary else None, self.labels, self.pairwise, weights, halo, given)
 
@@ -229,10 +232,8 @@ def _checked_weights(weights: Any, shape: tuple[int, ...]) -> list[Any] | None:
     return list(weights)
 
 
-def _edges(weight: Any, axis: int, box: Box, around: Box) -> Any:
-    """The weights of the edges of a box along an axis, with those to the sites around it."""
-    if np.ndim(weight) == 0:
-        return weight
+def edges_of(axis: int, box: Box, around: Box) -> Box:
+    """Where the edges of a box along an axis are among all of them, with those to the sites around it."""
     place = list(box)
     place[axis] = slice(around[axis].start, max(around[axis].stop - 1, around[axis].start))
-    return np.asarray(weight[tuple(place)])
+    return tuple(place)

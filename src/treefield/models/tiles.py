@@ -135,8 +135,9 @@ def grown(box: Box, halo: list[tuple[bool, bool]]) -> Box:
 
 
 def touch(first: Box, second: Box) -> bool:
-    """Whether two boxes have a site in common, or neighbours."""
-    return all(a.start <= b.stop and b.start <= a.stop for a, b in zip(first, second, strict=True))
+    """Whether two boxes have a site in common, or neighbours: at a corner there are none."""
+    apart = [max(a.start, b.start) - min(a.stop, b.stop) for a, b in zip(first, second, strict=True)]
+    return all(gap <= 0 for gap in apart) and apart.count(0) <= 1
 
 
 def cut(shape: tuple[int, ...], tile: tuple[int, ...], shifted: bool = False) -> list[list[Box]]:
