@@ -14,6 +14,7 @@ import growth
 import large
 import measure
 import record
+import scale
 import search
 import speed
 
@@ -39,6 +40,8 @@ SECTIONS = {
         large.tiles,
         large.large,
         large.per_label,
+        scale.cluster,
+        scale.seeds,
         applications.depth,
         applications.noise,
         applications.startup,

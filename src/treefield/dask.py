@@ -15,7 +15,6 @@ from treefield.models.tiled import TiledMRF
 from treefield.results import MAPResult
 from treefield.solvers import seeds as many
 from treefield.solvers import tile_tasks as work
-from treefield.solvers.tile_graph import Graph
 from treefield.solvers.minimize import METHODS as SOLVERS
 from treefield.solvers.minimize import takes
 from treefield.solvers.progress import Bar
@@ -25,8 +24,10 @@ from treefield.validation import choice, count, function, generator, model, thre
 
 try:
     import dask
-    import dask.callbacks
     import dask.array as da
+    import dask.callbacks
+
+    from treefield.solvers.tile_graph import Graph
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError('treefield.dask needs dask: pip install "treefield[dask]"', name="dask") from error
 

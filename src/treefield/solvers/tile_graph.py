@@ -15,12 +15,12 @@ from treefield.models.tiled import TiledMRF, edges_of
 from treefield.models.tiles import Box, cut, grown, halo_of
 from treefield.solvers import tile_tasks as work
 
-Key = tuple[Any, ...]
+Key = Any  # of a task: its name, and numbers
 
 
 class Graph:
-    """The tasks of one search of a tiled model, of which the data is a Dask array of costs, or of what they are computed
-    from. All tasks are one layer of a graph, named after all that they depend on."""
+    """The tasks of one search of a tiled model. The data is a Dask array of costs, or of what they are computed from.
+    All tasks are one layer of a graph, named after all that they depend on."""
 
     def __init__(self, mrf: TiledMRF, data: Any, settings: work.Settings, *more: Any) -> None:
         weights = mrf.weights or []
@@ -40,9 +40,10 @@ class Graph:
 
     def start(self, x0: Any) -> None:
         """Begin with labels: a Dask array, "random", or "unary"."""
-        cut_blocks = self._blocks(x0, self._tiles) if isinstance(x0, da.Array) else None
+        cut_blocks: Any = self._blocks(x0, self._tiles) if isinstance(x0, da.Array) else None
         unary = self._blocks(self._data, self._tiles) if isinstance(x0, str) and x0 == "unary" else None
         for box in self._tiles:
+            task: tuple[Any, ...]
             if cut_blocks is not None:
                 task = (work.start_from, self._settings.labels, cut_blocks(box))
             else:
