@@ -260,10 +260,11 @@ def _on_cluster(client: Any, mrf: Any, bar: Bar | None, *what: Any) -> tuple[lis
     told, merged = _searches(client.scatter([mrf], broadcast=True, hash=False)[0], *what)
     futures = client.compute([*told, merged])
     if bar is not None:
-        for _, found in as_completed(futures[:-1], with_results=True):
-            bar.step(1, found.energy, found.energy)
-    *found, best = client.gather(futures)
-    return found, best
+        with client.as_current():
+            for _, found in as_completed(futures[:-1], with_results=True):
+                bar.step(1, found.energy, found.energy)
+    *told, best = client.gather(futures)
+    return told, best
 
 
 def _on_this_machine(client: None, mrf: Any, bar: Bar | None, *what: Any) -> tuple[list[Any], Any]:

@@ -143,7 +143,8 @@ def energy_of(settings: Settings, job: Job, block: Any, weights: Any, pieces: li
     """The energy of a box and of its edges to the boxes before it; without a block of these edges alone, and what they
     cost at least."""
     tile = settings.tile(job, block, weights, job.given(pieces))
-    check_labels(tile.given, tile.labels, "x")
+    for x in (tile.own, tile.given):
+        check_labels(x, tile.labels, "x")
     return tile.between(tile.own) if block is None else (*tile.energy_parts(tile.own), math.nan)
 
 
