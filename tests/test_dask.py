@@ -250,28 +250,30 @@ def test_a_cluster_finds_the_same_and_writes_it_to_zarr(client, tmp_path):
     np.testing.assert_array_equal(labels[:], res.x)
 
 
-def kill_one_worker(client, folder, after):
-    """Kill a worker as soon as there are so many files; returns the thread, which ends when it is done."""
-    pid = next(iter(client.run(os.getpid).values()))
+def kill_workers(client, folder, after, number=1):
+    """Kill some workers as soon as there are so many files; returns the thread, which ends when it is done, and their
+    processes."""
+    client.wait_for_workers(2)
+    pids = list(client.run(os.getpid).values())[:number]
 
     def kill():
         while len(list(folder.iterdir())) < after:
             time.sleep(0.01)
-        os.kill(pid, signal.SIGKILL)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
 
     thread = threading.Thread(target=kill, daemon=True)
     thread.start()
-    return thread, pid
+    return thread, pids
 
 
 @pytest.mark.parametrize("method", ["auto", "t_icm"])
 def test_a_worker_that_is_killed_changes_nothing(client, tmp_path, method):
-    client.wait_for_workers(2)
     costs = functools.partial(noted_costs, str(tmp_path))
     options = {"method": method, "maxiter": 3}
     image = da.from_array(IMAGE, chunks=20)
     lazy = tfd.minimize(image, tf.Potts(3), costs=costs, labels=LABELS, rng=3, full_output=True, **options)
-    killer, pid = kill_one_worker(client, tmp_path, 5)
+    killer, (pid,) = kill_workers(client, tmp_path, 5)
     found = tfd.Labelling(*client.gather(client.compute(list(lazy))))
     killer.join(timeout=10)
     assert not killer.is_alive() and pid not in client.run(os.getpid).values()
@@ -324,10 +326,10 @@ def test_the_current_client_is_used(client):
     assert {"treefield-search", "treefield-merge", "treefield-tile", "treefield-border"} <= names
 
 
-def test_seeds_survive_a_worker_that_is_killed(client, tmp_path):
-    client.wait_for_workers(2)
+@pytest.mark.parametrize("number", [1, 2])
+def test_seeds_survive_workers_that_are_killed(client, tmp_path, number):
     expected = tfd.search(MRF, seeds=4, maxiter=20, rng=0)
-    killer, _ = kill_one_worker(client, tmp_path, 10)
+    killer, _ = kill_workers(client, tmp_path, 10, number)
     res = tfd.search(MRF, seeds=4, maxiter=20, rng=0, jump=NotedJump(tmp_path), client=client)
     killer.join(timeout=10)
     assert not killer.is_alive()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import contextlib
 import sys
 import uuid
@@ -35,6 +37,7 @@ __all__ = ["Labelling", "energy", "minimize", "search"]
 
 _ROUNDS = 4  # of "t_icm", where maxiter does not say
 _LEAST = 4  # sites along a side of a tile
+_ATTEMPTS = 3  # at searches of which all workers die
 _OURS = ("x0", "rng", "callback", "progress", "checkpoint")  # what a tile's search is not told
 
 
@@ -255,6 +258,17 @@ def _searches(mrf: Any, method: str, children: list[Any], options: dict[str, Any
 
 
 def _on_cluster(client: Any, mrf: Any, bar: Bar | None, *what: Any) -> tuple[list[Any], Any]:
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            return _gathered(client, mrf, bar if attempt == 1 else None, *what)
+        except (concurrent.futures.CancelledError, asyncio.CancelledError):
+            if attempt == _ATTEMPTS:
+                raise
+            # all workers that had the model have died: it travels again
+    raise AssertionError
+
+
+def _gathered(client: Any, mrf: Any, bar: Bar | None, *what: Any) -> tuple[list[Any], Any]:
     from distributed import as_completed
 
     told, merged = _searches(client.scatter([mrf], broadcast=True, hash=False)[0], *what)
