@@ -58,9 +58,10 @@ def warm_up():
 
 
 def seconds_on(workers, side=SIDE, chunk=CHUNK):
-    """How long each search takes on so many worker processes of one thread, its energy and its bound."""
+    """How long each search takes on so many worker processes of one thread, which share of that they are busy, and
+    every eighth label, the energy and the bound that are found."""
     import dask
-    from distributed import Client, LocalCluster
+    from distributed import Client, LocalCluster, get_task_stream
 
     found = {}
     local = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None)
@@ -71,9 +72,13 @@ def seconds_on(workers, side=SIDE, chunk=CHUNK):
         pixels.sum().compute()
         for name, options in SEARCHES.items():
             res = search_image(pixels, **options)
-            start = time.perf_counter()
-            x, fun, bound = dask.compute(res.x[::8, ::8], res.fun, res.lower_bound)
-            found[name] = time.perf_counter() - start, float(fun), float(bound), x
+            with get_task_stream(client) as stream:
+                start = time.perf_counter()
+                answer = dask.compute(res.x[::8, ::8], res.fun, res.lower_bound)
+                took = time.perf_counter() - start
+            spans = [span for task in stream.data for span in task["startstops"] if span["action"] == "compute"]
+            busy = sum(span["stop"] - span["start"] for span in spans) / (workers * took)
+            found[name] = took, busy, answer
     return found
 
 
@@ -83,13 +88,16 @@ def cluster():
         return
     one, two = seconds_on(1), seconds_on(2)
     rows = []
-    for name, (alone, fun, bound, x) in one.items():
-        took, same_fun, _, same = two[name]
+    for name, (alone, _, (x, fun, bound)) in one.items():
+        took, busy, (same, same_fun, _) = two[name]
         gap = "" if np.isnan(bound) else f"{(fun - bound) / abs(fun):.2%}"
         equal = "yes" if same_fun == fun and np.array_equal(x, same) else "NO"
-        rows.append([name, f"{alone:.1f}", f"{took:.1f}", f"{alone / took:.2f}", f"{fun:,.0f}", gap, equal])
+        rows.append(
+            [name, f"{alone:.1f}", f"{took:.1f}", f"{alone / took:.2f}", f"{busy:.0%}", f"{fun:,.0f}", gap, equal]
+        )
     title = f"{SIDE} x {SIDE} sites, {LEVELS} labels, tiles of {CHUNK} x {CHUNK}: processes of one thread each"
-    table(title, ["method", "s with 1", "s with 2", "speed-up", "energy", "gap", "the same answer"], rows)
+    columns = ["method", "s with 1", "s with 2", "speed-up", "both busy", "energy", "gap", "the same answer"]
+    table(title, columns, rows)
     say(f"Clusters: t_icm makes {ROUNDS} rounds, auto {SEARCHES['auto']['maxiter']} on each tile and border.")
 
 

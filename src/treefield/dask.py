@@ -78,14 +78,15 @@ def minimize(
     pairwise : Potts, TruncatedLinear, TruncatedQuadratic, Table or function of two labels
     costs : function, optional
         ``costs(block)`` gives the costs of a block of the image, labels along a last axis. So only the image travels
-        and is kept in memory. A block has no margin.
+        and is kept in memory; costs that are given are kept until the borders around them are searched.
     labels : int
         How many there are; with `costs`.
     weights : sequence, optional
         One number or array per axis, as in `TiledMRF`.
     tile : int or one for each axis, optional
-        How many sites a tile has along each axis, about; default: the largest chunk along each. A worker needs memory
-        for one tile per thread: some 30 bytes for each site and label with "auto", 10 with the others.
+        How many sites a tile has along each axis, about; default: the largest chunk along each. For each of its threads
+        a worker needs the memory to search one: with 16 labels some 40 bytes per site and label for "auto", 10 for the
+        others.
     x0 : array of labels, "random" or "unary", optional
     method : "auto", "t_ils" or "t_icm"
         "auto" and "t_ils" search all tiles, then what is around their borders. "t_icm" solves all tiles, then those
@@ -107,8 +108,8 @@ def minimize(
 
     Notes
     -----
-    Progress is what Dask shows: its dashboard (the tasks are treefield-tile and treefield-border), `distributed.
-    progress`, or `dask.diagnostics.ProgressBar`.
+    Progress is what Dask shows: its dashboard (the tasks are treefield-tile and treefield-border),
+    `distributed.progress` or `dask.diagnostics.ProgressBar`.
 
     Examples
     --------

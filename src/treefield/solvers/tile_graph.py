@@ -40,14 +40,12 @@ class Graph:
 
     def start(self, x0: Any) -> None:
         """Begin with labels: a Dask array, "random", or "unary"."""
-        cut_blocks: Any = self._blocks(x0, self._tiles) if isinstance(x0, da.Array) else None
-        unary = self._blocks(self._data, self._tiles) if isinstance(x0, str) and x0 == "unary" else None
+        named = isinstance(x0, str)
+        array = x0 if not named else self._data if x0 == "unary" else None
+        blocks = None if array is None else self._blocks(array, self._tiles)
         for box in self._tiles:
-            task: tuple[Any, ...]
-            if cut_blocks is not None:
-                task = (work.start_from, self._settings.labels, cut_blocks(box))
-            else:
-                task = (work.start_with, self._model, work.Job(box, []), x0, None if unary is None else unary(box))
+            block = None if blocks is None else blocks(box)
+            task = (work.start_with if named else work.start_from, self._model, work.Job(box, []), block)
             self._sources.add(box, self._add("start", box, task))
         self._first = self._energies("energy", with_unary=True)
 
@@ -65,7 +63,8 @@ class Graph:
 
     def turn(self, number: int, lots: list[list[Box]], name: str = "tile") -> None:
         """Search boxes given the labels around them, those of one lot at once."""
-        self._improve(number, lots, name, lambda lot, box: None)
+        if any(lots):
+            self._improve(number, lots, name)
 
     def descend(self, rounds: int) -> None:
         """Solve all tiles, then those half a tile aside, and so on; from the third round on only where something has
@@ -73,44 +72,32 @@ class Graph:
         cuts = [cut(self._mrf.shape, self._mrf.tile, shifted) for shifted in (False, True)]
         before: list[list[work.Sources]] = []
         for number in range(rounds):
-            found = [self._no_sources(), self._no_sources()]
+            before.append(self._improve(number + 1, cuts[number % 2], "tile", before[-2:]))
 
-            def news(lot: int, box: Box, number: int = number, found: list[work.Sources] = found) -> Any:
-                if number < 2:
-                    return None
-                since = [before[number - 2][1], *before[number - 1]] if lot == 0 else [*before[number - 1], found[0]]
-                return [entry for sources in since for entry in sources.touching(box)]
-
-            self._improve(number + 1, cuts[number % 2], "tile", news, found)
-            before.append(found)
-            self._sources = self._no_sources()  # this round has searched all sites
+    def _improve(self, number: int, lots: list[list[Box]], name: str, before: Any = ()) -> list[work.Sources]:
+        """Search boxes; those of which nothing is new since the last but one of the rounds before are left as they are.
+        Returns the tasks of each lot."""
+        boxes = [box for lot in lots for box in lot]
+        blocks, weights = self._blocks(self._data, boxes), self._edges(boxes, True, True)
+        found = [self._no_sources(), self._no_sources()]
+        for box, lot in ((box, lot) for lot, several in enumerate(lots) for box in several):
+            job, pieces = self._sources.job(box, turn=number)
+            news: list[Any] = []
+            if len(before) == 2:
+                since = [*before[1], found[0] if lot else before[0][1]]
+                news = [entry for sources in since for entry in sources.touching(box)]
+                job.asked = [owner for owner, _ in news]
+            asked = [key for _, key in news]
+            task = (work.search_given, self._model, job, blocks(box), weights(box), pieces, asked)
+            key = self._add(name, box, task, number)
+            self._sources.add(box, key)
+            found[lot].add(box, key)
+            self._searched.append(key)
+        if name == "tile":  # all sites are searched: what was before is of no use
+            self._sources = self._no_sources()
             for box, key in (entry for sources in found for entry in sources):
                 self._sources.add(box, key)
-
-    def _improve(
-        self,
-        number: int,
-        lots: list[list[Box]],
-        name: str,
-        news: Callable[[int, Box], Any],
-        found: list[work.Sources] | None = None,
-    ) -> None:
-        boxes = [box for lot in lots for box in lot]
-        if not boxes:
-            return
-        blocks, weights = self._blocks(self._data, boxes), self._edges(boxes, True, True)
-        for lot, several in enumerate(lots):
-            for box in several:
-                job, pieces = self._sources.job(box, turn=number)
-                asked = news(lot, box)
-                job.asked = None if asked is None else [owner for owner, _ in asked]
-                others = [key for _, key in asked or ()]
-                task = (work.search_given, self._model, job, blocks(box), weights(box), pieces, others)
-                key = self._add(name, box, task, number)
-                self._sources.add(box, key)
-                if found is not None:
-                    found[lot].add(box, key)
-                self._searched.append(key)
+        return found
 
     def labels(self) -> Any:
         """The labels as they are in the end, chunk by tile."""

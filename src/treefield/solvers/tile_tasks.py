@@ -69,10 +69,10 @@ class Job:
         return labels
 
 
-def start_with(settings: Settings, job: Job, x0: str, block: Any) -> Solved:
-    """A box's first labels: random, or each site's own best."""
+def start_with(settings: Settings, job: Job, block: Any) -> Solved:
+    """A box's first labels: each site's own best, or without a block random ones."""
     assert settings.labels is not None
-    if x0 == "unary":
+    if block is not None:
         labels = settings.unary(block, job.box).argmin(axis=-1)
     else:
         rng = np.random.default_rng(seed_of(settings.root, 0, job.box))
@@ -80,13 +80,13 @@ def start_with(settings: Settings, job: Job, x0: str, block: Any) -> Solved:
     return Solved(labels.astype(label_dtype(settings.labels)), 0.0, 0)
 
 
-def start_from(labels: int | None, block: Any) -> Solved:
+def start_from(settings: Settings, job: Job, block: Any) -> Solved:
     """A box's first labels as they are given; nothing is known of them if it is not known how many labels there are."""
     x = np.asarray(block)
-    if labels is None:
+    if settings.labels is None:
         return Solved(x, 0.0, 0)
-    check_labels(x, labels, "x0")
-    return Solved(x.astype(label_dtype(labels)), 0.0, 0)
+    check_labels(x, settings.labels, "x0" if settings.method else "x")
+    return Solved(x.astype(label_dtype(settings.labels)), 0.0, 0)
 
 
 def check_labels(x: Any, labels: int, name: str) -> None:
