@@ -18,6 +18,7 @@ import peers
 import problems
 import record
 import run
+import scale
 import treefield as tf
 
 COLUMNS = ["what", "energy"]
@@ -228,3 +229,15 @@ def test_samplers_of_others_get_the_same_energies():
     mrf = tf.GraphMRF(rng.random((6, 2)), edges, tf.Table([[1, -1], [-1, 1]]), weights=rng.normal(size=len(edges)))
     x = mrf.random_labels(rng)
     assert graphs.bqm(mrf).energy(dict(enumerate(2 * x - 1))) == pytest.approx(mrf.energy(x))
+
+
+@pytest.mark.parametrize("method", scale.SEARCHES)
+def test_the_image_for_clusters_is_the_same_each_time_and_has_an_energy(method):
+    dask = pytest.importorskip("dask")
+    pixels = scale.image(128, 64)
+    lazy = scale.search_image(pixels, **scale.SEARCHES[method])
+    (x, fun, bound), image, again = dask.compute(tuple(lazy), pixels, scale.image(128, 64), scheduler="synchronous")
+    np.testing.assert_array_equal(image, again)
+    assert fun == tf.GridMRF(scale.level_costs(image), scale.SMOOTH).energy(x)
+    assert image.max() == scale.LEVELS - 1 and len(np.unique(x)) > 4
+    assert np.isnan(bound) if method == "t_icm" else bound <= fun

@@ -166,6 +166,9 @@ def energy(
     x = _as_dask(x, "x")
     if x.dtype.kind not in "bui":
         raise TypeError(f"x must hold integer labels, got dtype {x.dtype}")
+    sites = data.shape[: data.ndim - (costs is None)]
+    if x.shape != sites:
+        raise ValueError(f"x has shape {x.shape}, but the model's is {sites}")
     tile = [max(_LEAST, *parts) for parts in x.chunks]
     if costs is None:
         mrf = _tiled(data, pairwise, None, None, weights, tile)
@@ -173,8 +176,6 @@ def energy(
     else:  # how many labels there are, a block of costs will tell
         mrf = _tiled(data, Potts(0), costs, 1, weights, tile)
         settings = work.Settings(pairwise, None, costs)
-    if x.shape != mrf.shape:
-        raise ValueError(f"x has shape {x.shape}, but the model's is {mrf.shape}")
     graph = Graph(mrf, data, settings, x)
     graph.start(x)
     return graph.figures()[0]
@@ -246,15 +247,15 @@ def _searches(mrf: Any, method: str, children: list[Any], options: dict[str, Any
     token = uuid.uuid4().hex
     given = dask.delayed(options, traverse=False, name=f"treefield-options-{token}")
 
-    def task(name: str, call: Callable[..., Any], *arguments: Any) -> Any:
-        return dask.delayed(call)(*arguments, dask_key_name=f"treefield-{name.replace(' ', f'-{token}-')}")
+    def task(name: str, number: Any, call: Callable[..., Any], *arguments: Any) -> Any:
+        return dask.delayed(call)(*arguments, dask_key_name=f"treefield-{name}-{token}-{number}")
 
-    level = [task(f"search {k}", many.found_by, mrf, method, given, child) for k, child in enumerate(children)]
-    told = [task(f"told {k}", many.told, found) for k, found in enumerate(level)]
+    level = [task("search", k, many.found_by, mrf, method, given, child) for k, child in enumerate(children)]
+    told = [task("told", k, many.told, found) for k, found in enumerate(level)]
     while len(level) > 1:
         rest = level[len(level) // 2 * 2 :]
         pairs = zip(level[::2], level[1::2], strict=False)
-        level = [task(f"merge {len(level)}-{k}", many.merged, mrf, *pair) for k, pair in enumerate(pairs)] + rest
+        level = [task("merge", f"{len(level)}-{k}", many.merged, mrf, *two) for k, two in enumerate(pairs)] + rest
     return told, level[0]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from typing import Any
@@ -33,10 +34,10 @@ class Found:
 
 
 def found_by(mrf: Any, method: str, options: dict[str, Any], rng: np.random.Generator) -> Found:
-    """One search."""
+    """One search; made again it finds the same, whatever became of the generator."""
     from treefield.solvers.minimize import minimize
 
-    res = minimize(mrf, method=method, rng=rng, **options)
+    res = minimize(mrf, method=method, rng=copy.deepcopy(rng), **options)
     if res.status == INTERRUPTED:  # a search ends well at Ctrl-C, but the whole is to end
         raise KeyboardInterrupt
     return Found(_small(mrf, res.x), _rank(mrf, res.x), res.lower_bound, res.nit, _seconds(res), res.status)
