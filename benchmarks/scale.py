@@ -12,6 +12,7 @@ from treefield.paper.problems import ising_field
 
 SIDE, CHUNK, LEVELS = 4096, 512, 16
 ROUNDS = 2  # of t_icm
+REPEAT = 2  # with one and with two processes by turns: what else runs on the machine comes and goes
 SEARCHES = {"t_icm": {"method": "t_icm", "maxiter": ROUNDS}, "auto": {"method": "auto", "maxiter": 5}}
 SMOOTH = tf.TruncatedLinear(3, 4)
 SEEDS, JUMPS = 8, 300
@@ -84,11 +85,17 @@ def seconds_on(workers, side=SIDE, chunk=CHUNK):
     return found
 
 
+def quickest(runs):
+    """Of several runs of each search the one that took the least time."""
+    return {name: min((run[name] for run in runs), key=lambda run: run[0]) for name in SEARCHES}
+
+
 def cluster():
     """A denoising of 4096 x 4096 pixels on one and on two worker processes of Dask."""
     if imported("distributed", "distributed") is None:
         return
-    one, two = seconds_on(1), seconds_on(2)
+    turns = [(seconds_on(1), seconds_on(2)) for _ in range(REPEAT)]
+    one, two = (quickest(runs) for runs in zip(*turns, strict=True))
     rows = []
     for name, (alone, worked, _, (x, fun, bound)) in one.items():
         took, worked_each, busy, (same, same_fun, _) = two[name]
@@ -100,8 +107,8 @@ def cluster():
     times = ["s with 1", "s with 2", "speed-up", "in CPU time", "both have tasks"]
     table(title, ["method", *times, "energy", "gap", "the same answer"], rows)
     say(
-        f"Clusters: t_icm makes {ROUNDS} rounds, auto {SEARCHES['auto']['maxiter']} on each tile and border. In CPU "
-        "time, of the busier process, the speed-up is what it would be if nothing else ran and nobody waited."
+        f"Clusters: t_icm makes {ROUNDS} rounds, auto {SEARCHES['auto']['maxiter']} on each tile and border; the "
+        f"quicker of {REPEAT} runs, by turns. In CPU time, of the busier process, is a check that leaves out all waiting."
     )
 
 
