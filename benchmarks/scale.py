@@ -65,7 +65,7 @@ def seconds_on(workers, side=SIDE, chunk=CHUNK):
     from distributed import Client, LocalCluster, get_task_stream
 
     found = {}
-    local = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0")
+    local = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None)
     with local as cluster, Client(cluster) as client:
         addresses = client.scheduler_info(n_workers=-1)["workers"]
         client.gather([client.submit(warm_up, workers=[address], pure=False) for address in addresses])
@@ -108,7 +108,7 @@ def cluster():
     table(title, ["method", *times, "energy", "gap", "the same answer"], rows)
     say(
         f"Clusters: t_icm makes {ROUNDS} rounds, auto {SEARCHES['auto']['maxiter']} on each tile and border; the "
-        f"quicker of {REPEAT} runs, by turns. CPU time, of the busier process, leaves out all waiting."
+        f"quicker of {REPEAT} runs, by turns. CPU time is that of the busier process, without what it waits."
     )
 
 

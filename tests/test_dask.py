@@ -154,6 +154,19 @@ def test_an_image_and_a_function_of_its_blocks():
     check_same(tfd.Labelling(*dask.compute(*lazy, **LOCAL)), mrf, res)
 
 
+@pytest.mark.parametrize("kind", ["numpy", "memmap", "zarr"])
+def test_arrays_that_are_not_of_dask(tmp_path, kind):
+    unary = UNARY
+    if kind == "memmap":
+        np.save(tmp_path / "unary.npy", UNARY)
+        unary = np.load(tmp_path / "unary.npy", mmap_mode="r")
+    if kind == "zarr":
+        unary = zarr.create_array(store=str(tmp_path / "unary.zarr"), data=UNARY, chunks=(20, 20, 2))
+    lazy = tfd.minimize(unary, tf.Potts(3), tile=20, method="t_icm", maxiter=2, rng=3, full_output=True)
+    options = {"tile": 20, "method": "t_icm", "maxiter": 2}
+    check_same(tfd.Labelling(*dask.compute(*lazy, **LOCAL)), *serial(UNARY, tf.Potts(3), **options))
+
+
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64])
 def test_a_start_is_an_array_of_labels(dtype):
     x0 = np.random.default_rng(5).integers(0, LABELS, SHAPE).astype(dtype)
