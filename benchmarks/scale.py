@@ -65,7 +65,7 @@ def seconds_on(workers, side=SIDE, chunk=CHUNK):
     from distributed import Client, LocalCluster, get_task_stream
 
     found = {}
-    local = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None)
+    local = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0")
     with local as cluster, Client(cluster) as client:
         addresses = client.scheduler_info(n_workers=-1)["workers"]
         client.gather([client.submit(warm_up, workers=[address], pure=False) for address in addresses])

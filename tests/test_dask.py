@@ -70,7 +70,7 @@ def check_same(found, mrf, res):
 
 @pytest.fixture(scope="module")
 def client():
-    local = LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
+    local = LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0")
     with local as cluster, Client(cluster, set_as_default=False) as client:
         yield client
 
