@@ -107,11 +107,11 @@ def test_a_process_that_fails_says_why(monkeypatch):
 
 
 def test_an_interrupt_ends_the_other_process_too():
-    started = []
+    before, started = psutil.Process().children(), []
 
     def interrupt():
         while not started:
-            started.extend(psutil.Process().children())
+            started.extend(child for child in psutil.Process().children() if child not in before)
             time.sleep(0.02)
         os.kill(os.getpid(), signal.SIGINT)
 
