@@ -1,12 +1,10 @@
 """Dask on a cluster of processes, whose workers die; many seeds, merged."""
 
-import faulthandler
 import functools
 import os
 import pathlib
 import pickle
 import signal
-import sys
 import threading
 import time
 
@@ -32,20 +30,14 @@ from dask_grids import (
 )
 from treefield import moves
 
+pytestmark = pytest.mark.usefixtures("no_hang")
+
 
 @pytest.fixture(scope="module")
 def client():
     local = LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0")
     with local as cluster, Client(cluster, set_as_default=False) as client:
         yield client
-
-
-@pytest.fixture(autouse=True)
-def no_hang():
-    """A cluster that waits for ever ends this process, with a word on where."""
-    faulthandler.dump_traceback_later(240, exit=True, file=sys.__stderr__)
-    yield
-    faulthandler.cancel_dump_traceback_later()
 
 
 def test_a_cluster_finds_the_same_and_writes_it_to_zarr(client, tmp_path):

@@ -19,6 +19,7 @@ from treefield.apps.batch import BatchInterrupted, WorkerDiedError, run_batch
 from treefield.io import write_image
 from treefield.io.files import MissingPackageError
 
+pytestmark = pytest.mark.usefixtures("no_hang")
 FEW = {"levels": 8, "rng": 0}
 
 

@@ -11,6 +11,7 @@ from command import check_refused, in_a_process, listing
 from treefield.cli import memory
 from treefield.io import read_image, write_image
 
+pytestmark = pytest.mark.usefixtures("no_hang")
 FEW = ("--levels", 8, "--seed", 0)
 PAIRS = ("stereo", "left/*.png", "right/*.png", "out", "--num-disparities", 4, "--seed", 0)
 
