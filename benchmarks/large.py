@@ -1,5 +1,6 @@
 """Images larger than memory: what denoising costs from disk to disk, and what tiles cost in energy."""
 
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -123,10 +124,22 @@ def write_noisy(path, size):
 def run(arguments):
     """Run the command denoise; the seconds it takes, and its peak memory in bytes."""
     treefield = str(pathlib.Path(sys.executable).with_name("treefield"))
-    command = [treefield, "denoise", *map(str, arguments), "-q"]
-    start = time.perf_counter()
-    process = subprocess.Popen([*command, "--seed", "0"])
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise RuntimeError(f"{' '.join(command)} ended with {status}")
-    return time.perf_counter() - start, usage.ru_maxrss * 1024
+    command = [treefield, "denoise", *map(str, arguments), "-q", "--seed", "0"]
+    start, peak = time.perf_counter(), 0
+    process = subprocess.Popen(command)
+    while process.poll() is None:
+        peak = max(peak, peak_of(process.pid))
+        time.sleep(0.05)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
+    return time.perf_counter() - start, peak
+
+
+def peak_of(pid):
+    """The most memory that a process has had, in bytes. What the system tells of one that has ended may be its
+    parent's."""
+    with contextlib.suppress(OSError):
+        for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return 1024 * int(line.split()[1])
+    return 0
