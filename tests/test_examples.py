@@ -1,4 +1,4 @@
-"""The examples run, and so does the code on the page about graphs."""
+"""The examples run, and so does the code on the pages about graphs and about scale."""
 
 import importlib.util
 import re
@@ -7,7 +7,10 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
+import zarr
 from PIL import Image
+
+import treefield as tf
 
 ROOT = Path(__file__).parents[1]
 
@@ -41,10 +44,29 @@ def test_max_cut_prints(capsys):
     assert "edges are cut" in capsys.readouterr().out
 
 
-def test_the_code_on_the_page_about_graphs_prints_what_it_says(capsys):
+def check_page(name, capsys):
+    """Run the code of a page, which prints what it says; returns its names."""
     names = {}
-    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "graphs.md").read_text(), re.DOTALL):
-        exec(compile(block, "docs/graphs.md", "exec"), names)
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / name).read_text(), re.DOTALL):
+        exec(compile(block, f"docs/{name}", "exec"), names)
         said = [line.strip() for line in capsys.readouterr().out.splitlines()]
         promised = re.findall(r"^print\(.*\)  # (.*)$", block, re.MULTILINE)
         assert said[: len(promised)] == promised or not promised
+    return names
+
+
+def test_the_code_on_the_page_about_graphs_prints_what_it_says(capsys):
+    assert check_page("graphs.md", capsys)
+
+
+def test_the_code_on_the_page_about_scale_runs(capsys, tmp_path, monkeypatch, no_hang):
+    monkeypatch.chdir(tmp_path)
+    image = np.random.default_rng(0).integers(0, 256, (90, 80), dtype=np.uint8)
+    np.save("huge.npy", image)
+    zarr.create_array(store="huge.zarr", data=image, chunks=(45, 40))
+    names = check_page("scale.md", capsys)
+    names["client"].close()
+    names["cluster"].close()
+    whole = tf.GridMRF(names["block_costs"](image), names["mrf"].pairwise)
+    for labels in (np.load("labels.npy"), zarr.open_array("labels.zarr")[:, :]):
+        assert labels.dtype == np.uint8 and whole.energy(labels) < 1.01 * tf.minimize(whole, rng=0).fun
