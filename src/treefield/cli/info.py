@@ -22,6 +22,11 @@ _PACKAGES = (
     "rich",
     "typer",
     "scikit-image",
+    "h5py",
+    "dimod",
+    "dask",
+    "distributed",
+    "zarr",
 )
 
 
