@@ -269,6 +269,7 @@ def test_what_has_no_energy_is_refused():
     [
         ({"mrf": UNARY}, TypeError, "mrf must be a model"),
         ({"mrf": tf.TiledMRF(UNARY, tf.Potts(1), tile=20)}, TypeError, "a TiledMRF is searched by minimize"),
+        ({"method": "tree_bp"}, ValueError, "method='tree_bp' draws nothing, so seeds make no difference"),
         ({"seeds": 0}, ValueError, "seeds must be at least 1, got 0"),
         ({"seeds": [1, 2]}, TypeError, "seeds must be an integer"),
         ({"method": "best"}, ValueError, "method must be one of 'auto'"),

@@ -228,6 +228,8 @@ def search(
     """
     model(mrf)
     choice(method, "method", SOLVERS)
+    if "rng" not in takes(method):
+        raise ValueError(f"method={method!r} draws nothing, so seeds make no difference: use treefield.minimize")
     seeds = count(seeds, "seeds", 1)
     options = _allowed(method, options, _OURS[1:])
     checked_limits(None, None, None, progress=progress)

@@ -48,6 +48,13 @@ def test_channels_are_restored_one_by_one():
         assert res.success and 0 <= res.gap < 0.15 and res.trace["energy"][-1] == res.fun
 
 
+def test_channels_of_different_ranges_have_the_same_levels():
+    narrow = np.stack([NOISY, 100 + NOISY // 6, 10 + NOISY // 25], axis=-1)
+    given = {"levels": 8, "channel_axis": -1, "rng": 0, "tol": 1e-5, "full_output": True}
+    (restored, res), (expected, whole) = tf.denoise_tiled(narrow, **given), tf.denoise(narrow, **given)
+    assert res.fun == pytest.approx(whole.fun, rel=1e-4) and np.mean(restored != expected) < 0.02
+
+
 def test_volumes_are_restored():
     volume = np.stack([NOISY[:40, :40]] * 5)
     check_close(tf.denoise_tiled(volume, levels=8, tile=20, rng=0), volume, levels=8)
@@ -68,6 +75,13 @@ def test_stopped_at_once_it_is_still_an_image():
     assert res.status == 2 and np.abs(restored - 1.0 * NOISY).max() < 30
 
 
+def read_only(array):
+    """A copy that is not to be written to."""
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy
+
+
 REFUSED = {
     "a list": (([[1, 2]],), {}, TypeError, "image must be an array"),
     "text": ((np.array([["a"]]),), {}, TypeError, "real numbers"),
@@ -78,6 +92,11 @@ REFUSED = {
     "out": ((NOISY, np.zeros((3, 3))), {}, ValueError, "out must be an array of the image's shape"),
     "out of less": ((NOISY.astype(float), np.zeros(NOISY.shape, np.uint8)), {}, ValueError, "does not hold"),
     "memory": ((NOISY,), {"memory_limit": "much"}, ValueError, "memory_limit must be"),
+    "out to be read": ((NOISY, read_only(NOISY)), {}, ValueError, "out is read-only"),
+    "large whole numbers": ((np.array([[0, 2**60]]),), {}, ValueError, "values up to 1.15292e[+]18, expected at most"),
+    "large numbers": ((np.array([[0, 1e200]]),), {}, ValueError, "expected at most 1e[+]100; scale it"),
+    "time": ((NOISY,), {"time_limit": "5"}, TypeError, "time_limit must be a number"),
+    "no time": ((NOISY,), {"time_limit": -1}, ValueError, "time_limit must be at least 0 seconds, got -1"),
     "method": ((NOISY,), {"method": "anneal"}, TypeError, "minimize, t_icm and t_ils"),
     "levels": ((NOISY,), {"levels": 0}, ValueError, "levels must be at least 1"),
 }

@@ -50,6 +50,15 @@ def test_a_tiff_is_read_by_boxes_as_it_is_whole(tmp_path, name, layout):
     assert [path.name for path in tmp_path.iterdir()] == ["image.tif"]
 
 
+def test_a_volume_in_tiles_of_several_layers_is_read(tmp_path):
+    image = image_of((20, 40, 33))
+    tifffile.imwrite(
+        tmp_path / "image.tif", image, photometric="minisblack", volumetric=True, tile=(16, 16, 16), compression="zlib"
+    )
+    with open_image(tmp_path / "image.tif") as found:
+        check_equal(found, image)
+
+
 def test_white_is_zero_is_turned_round(tmp_path):
     image = image_of((30, 20), np.uint8)
     tifffile.imwrite(tmp_path / "image.tif", ~image, photometric="miniswhite")

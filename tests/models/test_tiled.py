@@ -139,6 +139,21 @@ def test_labels_are_kept_where_one_wants_them(tmp_path, name):
     check_refused(lambda: tf.t_icm(mrf, rng=0), FileExistsError, "exists; give another name")
 
 
+@pytest.mark.parametrize("name", ["labels.npy", "labels.zarr"])
+def test_a_search_that_fails_leaves_no_file(tmp_path, name):
+    mrf = tf.TiledMRF(UNARY, tf.Potts(2), tile=4, store=tmp_path / name)
+    check_refused(lambda: tf.t_ils(mrf, local_search="none"), ValueError, "local_search must be")
+    check_refused(lambda: tf.t_icm(mrf, np.full((9, 11), 3)), ValueError, "x0 holds labels from 3 to 3")
+    assert not list(tmp_path.iterdir())
+    assert tf.t_icm(mrf, rng=0).success
+
+
+def test_lists_will_do():
+    mrf = tf.TiledMRF(UNARY, tf.Potts(2), weights=[np.ones((8, 11)).tolist(), 1], tile=4)
+    x = [[0] * 11] * 9
+    assert mrf.energy(x) == tf.GridMRF(UNARY, tf.Potts(2)).energy(x) >= tf.t_icm(mrf, x).fun
+
+
 def test_labels_may_go_to_an_array_of_ones_own():
     own = np.full((9, 11), 7, np.int64)
     res = tf.t_icm(tf.TiledMRF(UNARY, tf.Potts(2), tile=4, store=own), rng=0)
@@ -202,6 +217,21 @@ REFUSED = {
         lambda: tf.t_icm(tf.TiledMRF(UNARY, tf.Potts(1), store=np.zeros((9, 11)))),
         ValueError,
         "does not hold the labels 0 to 2",
+    ),
+    "store to be read": (
+        lambda: tf.t_icm(tf.TiledMRF(UNARY, tf.Potts(1), store=np.broadcast_to(np.uint8(0), (9, 11)))),
+        ValueError,
+        "store is read-only",
+    ),
+    "shape of one": (
+        lambda: tf.TiledMRF(lambda box: 0, tf.Potts(1), shape=5, labels=2),
+        ValueError,
+        "two or three axes",
+    ),
+    "weights of a list": (
+        lambda: tf.TiledMRF(UNARY, tf.Potts(1), weights=[[[1.0]], 1]),
+        ValueError,
+        r"weights\[0\] has shape \(1, 1\)",
     ),
     "store of no kind": (
         lambda: tf.t_icm(tf.TiledMRF(UNARY, tf.Potts(1), store="labels.txt")),

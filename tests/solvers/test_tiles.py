@@ -51,7 +51,7 @@ def test_energies_are_exact_and_never_rise(case):
 @given(cases())
 def test_the_bound_is_never_above_the_least_energy(case):
     tiled, whole = both(*case)
-    res, best = tf.minimize(tiled, rng=0), tf.minimize(whole, rng=0, tol=0)
+    res, best = tf.minimize(tiled, rng=0, maxiter=20), tf.minimize(whole, rng=0, tol=0, maxiter=40)
     check_tiled(tiled, res)
     assert res.lower_bound <= best.fun <= res.fun or np.isnan(res.lower_bound)
 
@@ -141,6 +141,30 @@ def test_ctrl_c_leaves_a_whole_answer(name):
     res = SEARCHES[name](tiled, rng=0)
     check_tiled(tiled, res)
     assert res.status == 4 and not res.success and res.message == "interrupted; the labelling is the best so far"
+
+
+def test_ctrl_c_between_searches_leaves_a_whole_answer(monkeypatch):
+    tiled, _ = noisy((40, 50), tile=10)
+    asked, summed = [], tf.GridMRF.energy_parts
+
+    def energy_parts(mrf, x):
+        asked.append(x)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return summed(mrf, x)
+
+    monkeypatch.setattr(tf.GridMRF, "energy_parts", energy_parts)
+    res = tf.minimize(tiled, rng=0)
+    monkeypatch.undo()
+    check_tiled(tiled, res)
+    assert res.status == 4
+
+
+def test_that_searches_of_tiles_were_limited_is_told():
+    tiled, _ = noisy((40, 50), tile=16)
+    for res in (tf.minimize(tiled, rng=0, maxiter=0), tf.t_ils(tiled, rng=0, maxiter=5)):
+        assert res.status == 1 and "maxiter" in res.message and res.success
+    assert tf.minimize(tiled, rng=0).status == 0
 
 
 def test_a_bar_counts_tiles(capsys):

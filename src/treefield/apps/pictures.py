@@ -45,11 +45,16 @@ def checked_image(image: Any, name: str, channel_axis: int | None, hole: Any = N
             raise ValueError(f"{name} holds {count} values that are NaN or infinite; inpaint them, or replace them")
         if array.dtype.itemsize not in (4, 8):
             array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
-    most = _LARGEST if array.dtype.kind == "f" else _EXACT
-    largest = max(-float(array.min()), float(array.max()))
+    check_range(array.min(), array.max(), array.dtype, name)
+    return array
+
+
+def check_range(low: Any, high: Any, dtype: np.dtype, name: str) -> None:
+    """Refuse an image whose values go from `low` to `high` if these are too large to reckon with."""
+    most = _LARGEST if dtype.kind == "f" else _EXACT
+    largest = max(-float(low), float(high))
     if largest > most:
         raise ValueError(f"{name} holds values up to {largest:g}, expected at most {most:g}; scale it")
-    return array
 
 
 def channels_back(array: np.ndarray, channel_axis: int | None, dtype: np.dtype) -> np.ndarray:

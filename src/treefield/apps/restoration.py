@@ -9,6 +9,7 @@ one of least energy.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -65,19 +66,24 @@ def restoring(image: np.ndarray, levels: Any, costs: Costs) -> Problem:
     return Problem(mrf, lambda x: values.astype(image.dtype)[x].reshape(image.shape))
 
 
-def restoring_tiles(image: Any, low: Any, high: Any, levels: Any, costs: Costs, **tiling: Any) -> Problem:
-    """The same problem for one channel of an image that need only be sliceable, of values from `low` to `high`, as a
-    tiled model; its `output` is for the labels of any box."""
-    extremes = np.array([low, high], image.dtype)
+def restoring_tiles(
+    channels: list[Any], low: Any, high: Any, levels: Any, costs: Costs, **tiling: Any
+) -> Iterator[Problem]:
+    """The same problem, one for each channel of an image that need only be sliceable, of values from `low` to `high`,
+    as tiled models; their `output` is for the labels of any box."""
+    shape, dtype = channels[0].shape, channels[0].dtype
+    extremes = np.array([low, high], dtype)
     values, scale = intensity_levels(extremes, levels), grey_scale(extremes)
-    cost = _data_cost(costs, scale.grey(image[middle_of(image.shape)])[None], None)
+    middle = np.stack([channel[middle_of(shape)] for channel in channels])
+    cost = _data_cost(costs, scale.grey(middle), None)
     smooth = _smoothness(costs, cost.nats, scale.grey(values))
+    for channel in channels:
 
-    def unary(box: Any) -> np.ndarray:
-        return _unary(image[box], values, scale, cost)
+        def unary(box: Any, channel: Any = channel) -> np.ndarray:
+            return _unary(channel[box], values, scale, cost)
 
-    mrf = TiledMRF(unary, smooth, shape=image.shape, labels=len(values), **tiling)
-    return Problem(mrf, lambda x: values.astype(image.dtype)[x])
+        mrf = TiledMRF(unary, smooth, shape=shape, labels=len(values), **tiling)
+        yield Problem(mrf, lambda x: values.astype(dtype)[x])
 
 
 def filling(image: np.ndarray, hole: np.ndarray, keep: bool, levels: Any, costs: Costs) -> Problem:

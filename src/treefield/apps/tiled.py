@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from treefield.apps.pictures import check_range
 from treefield.apps.restoration import Costs, restoring_tiles
+from treefield.models.stores import check_writable
 from treefield.models.tiles import Box, cut
 from treefield.results import TRACE, MAPResult, relative_gap
-from treefield.solvers.run import INTERRUPTED
+from treefield.solvers.run import INTERRUPTED, checked_limits
 from treefield.validation import axis_of, memory_size
 
 _BLOCK = 1024  # sites along a side of what is read at once
@@ -83,25 +85,26 @@ def denoise_tiled(
     planes = _planes(image, channel_axis)
     restored = _output(image, out)
     options |= {"tol": tol, "callback": callback, "rng": rng}
+    seconds = checked_limits(None, time_limit, callback, progress=False)["time_limit"]
+    if seconds is not None:
+        options["time_limit"] = seconds / len(planes)
     results = []
-    for number, plane in enumerate(planes):
-        if time_limit is not None:
-            options["time_limit"] = time_limit / len(planes)
-        with tempfile.TemporaryDirectory(prefix=".treefield-", dir=scratch) as folder:
-            store = pathlib.Path(folder, "labels.npy")
-            problem = restoring_tiles(
-                plane, *plane.extremes(), levels, costs, tile=tile, memory_limit=limit, store=store
-            )
+    with tempfile.TemporaryDirectory(prefix=".treefield-", dir=scratch) as folder:
+        store = pathlib.Path(folder, "labels.npy")
+        tiling = {"tile": tile, "memory_limit": limit, "store": store}
+        problems = restoring_tiles(planes, *_extremes(planes), levels, costs, **tiling)
+        for number, (plane, problem) in enumerate(zip(planes, problems, strict=True)):
             res = problem.minimize(**options)
             res.pop("x")
             for box in blocks(plane.shape):  # mapped anew each time: what is written does not stay in memory
                 restored[plane.place(box)] = problem.output(np.load(store, mmap_mode="r")[box])
-        results.append(res)
-        if res.status == INTERRUPTED:
-            for left in planes[number + 1 :]:  # as it came
-                for box in blocks(left.shape):
-                    restored[left.place(box)] = left[box]
-            break
+            store.unlink()
+            results.append(res)
+            if res.status == INTERRUPTED:
+                for left in planes[number + 1 :]:  # as it came
+                    for box in blocks(left.shape):
+                        restored[left.place(box)] = left[box]
+                break
     return (restored, _together(results)) if full_output else restored
 
 
@@ -135,15 +138,19 @@ class _Plane:
     def __getitem__(self, box: Box) -> np.ndarray:
         return np.asarray(self._image[self.place(box)]).astype(self.dtype, copy=False)
 
-    def extremes(self) -> tuple[Any, Any]:
-        """The least and the greatest value."""
-        found = []
-        for box in blocks(self.shape):
-            block = self[box]
-            if self.dtype.kind == "f" and not np.isfinite(block).all():
+
+def _extremes(planes: list[_Plane]) -> tuple[Any, Any]:
+    """The least and the greatest value of all channels."""
+    found = []
+    for plane in planes:
+        for box in blocks(plane.shape):
+            block = plane[box]
+            if plane.dtype.kind == "f" and not np.isfinite(block).all():
                 raise ValueError("image holds values that are NaN or infinite; inpaint them, or replace them")
             found += [block.min(), block.max()]
-        return min(found), max(found)
+    low, high = min(found), max(found)
+    check_range(low, high, planes[0].dtype, "image")
+    return low, high
 
 
 def _planes(image: Any, channel_axis: int | None) -> list[_Plane]:
@@ -171,6 +178,7 @@ def _output(image: Any, out: Any) -> Any:
         raise ValueError(f"out must be an array of the image's shape, {tuple(image.shape)}, that can be written to")
     if not np.can_cast(image.dtype, out.dtype, "safe"):
         raise ValueError(f"out holds {out.dtype}, which does not hold the image's {image.dtype}")
+    check_writable(out, "out")
     return out
 
 

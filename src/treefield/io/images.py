@@ -213,6 +213,8 @@ def _suffix(path: pathlib.Path, known: tuple[str, ...], what: str = "") -> str:
     suffix = path.suffix.lower()
     if suffix not in known:
         came = f"the suffix {suffix}" if suffix else "no suffix"
+        if suffix == ".zarr":
+            raise ValueError(f"{shown(path)} is read part by part: with --memory-limit, or treefield.io.open_image")
         raise ValueError(f"{shown(path)} has {came}, expected {what}one of {' '.join(known)}")
     return suffix
 

@@ -89,11 +89,14 @@ def open_tiff(path: pathlib.Path, unpacked: pathlib.Path) -> FileArray:
             for data, index, extent in one.segments(maxworkers=1, buffersize=_BUFFER):
                 if data is None:
                     raise ValueError("it has parts without data")
-                _, _, row, column, _ = index
+                _, layer, row, column, _ = index
                 rows, columns = min(extent[1], page.imagelength - row), min(extent[2], page.imagewidth - column)
-                part = data[0, :rows, :columns].reshape(rows, columns, *page.shape[2:])
-                box = (*at, slice(row, row + rows), slice(column, column + columns))
-                array[box] = ~part if inverted else part
+                layers = min(extent[0], page.imagedepth - layer)
+                box = [slice(layer, layer + layers), slice(row, row + rows), slice(column, column + columns)]
+                box = box if page.imagedepth > 1 else box[1:]
+                sides = [side.stop - side.start for side in box]
+                part = data[:layers, :rows, :columns].reshape(*sides, *shape[len(at) + len(box) :])
+                array[(*at, *box)] = ~part if inverted else part
         return array
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pathlib
+import shutil
 from typing import Any
 
 import numpy as np
@@ -67,10 +68,27 @@ def label_store(store: Any, shape: tuple[int, ...], labels: int) -> Any:
     if tuple(getattr(store, "shape", ())) != shape or not hasattr(store, "__setitem__"):
         came = f"shape {tuple(store.shape)}" if hasattr(store, "shape") else f"a {type(store).__name__}"
         raise ValueError(f"store must be a path or an array of shape {shape} that can be written to, got {came}")
+    check_writable(store, "store")
     given = np.dtype(store.dtype)
     if given.kind not in "ui" or np.iinfo(given).max < labels - 1:
         raise ValueError(f"store holds {given}, which does not hold the labels 0 to {labels - 1}; use {dtype}")
     return store
+
+
+def check_writable(array: Any, name: str) -> None:
+    """Refuse an array that says it is read-only."""
+    flags = getattr(array, "flags", None)
+    if getattr(array, "read_only", False) or (flags is not None and not getattr(flags, "writeable", True)):
+        raise ValueError(f"{name} is read-only, but it is written to: open it for writing (mode r+)")
+
+
+def discard(store: Any) -> None:
+    """Remove the file that `label_store` has made, if it has."""
+    if isinstance(store, str | pathlib.Path):
+        path = pathlib.Path(store)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        path.unlink(missing_ok=True)
 
 
 def _new_file(path: pathlib.Path, shape: tuple[int, ...], dtype: np.dtype) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from treefield.models.grid import GridMRF
 from treefield.models.lattice import lattice
 from treefield.models.pairwise import EdgeTables, Pairwise, as_pairwise
-from treefield.models.stores import label_store
+from treefield.models.stores import discard, label_store
 from treefield.models.tiles import Box, Tile, cut, grown, halo_of
 from treefield.validation import count, memory_size, real_array
 
@@ -48,7 +48,8 @@ class TiledMRF:
         libraries, some 250 MB.
     store : path or array, optional
         Where a search keeps its labelling: a new .npy file or .zarr folder, or an array of the grid's shape whose
-        integers hold all labels. By default it is in memory, in the smallest integers that hold them.
+        integers hold all labels, which the next search overwrites. By default it is in memory, in the smallest integers
+        that hold them.
 
     Attributes
     ----------
@@ -154,22 +155,29 @@ class TiledMRF:
 
     def energy(self, x: Any) -> float:
         """The energy of a labelling, any array that can be sliced; inf if a forbidden cost is in it."""
+        x = x if hasattr(x, "shape") else np.asarray(x)
         if tuple(np.shape(x)) != self.shape:
             raise ValueError(f"x has shape {tuple(np.shape(x))}, but the model's is {self.shape}")
         finite, forbidden = self.energy_parts(x)
         return math.inf if forbidden else finite
 
-    def checked(self, labels: np.ndarray) -> np.ndarray:
+    def checked(self, labels: np.ndarray, name: str = "x") -> np.ndarray:
         """Labels of some box, or an error if they are none."""
         if labels.dtype.kind not in "bui":
-            raise TypeError(f"x must hold integer labels, got dtype {labels.dtype}")
+            raise TypeError(f"{name} must hold integer labels, got dtype {labels.dtype}")
         if labels.size and (labels.min() < 0 or labels.max() >= self.labels):
-            raise ValueError(f"x holds labels from {labels.min()} to {labels.max()}, expected 0 to {self.labels - 1}")
+            raise ValueError(
+                f"{name} holds labels from {labels.min()} to {labels.max()}, expected 0 to {self.labels - 1}"
+            )
         return labels
 
     def new_labelling(self) -> Any:
         """Where a search may keep its labelling."""
         return label_store(self._store, self.shape, self.labels)
+
+    def discard_labelling(self) -> None:
+        """Remove the file of a search that has failed."""
+        discard(self._store)
 
     def _checked_tile(self, tile: Any) -> tuple[int, ...]:
         if tile is None:
@@ -203,14 +211,16 @@ def _extent(unary: Any, shape: Any, labels: Any) -> tuple[tuple[int, ...], int]:
     if callable(unary):
         if shape is None or labels is None:
             raise TypeError("with a function for the unary, shape= and labels= must be given")
-        sites = tuple(count(n, "shape", 1) for n in shape)
+        sites = tuple(count(n, "shape", 1) for n in np.atleast_1d(shape).tolist())
         number = count(labels, "labels", 1)
     else:
         if not hasattr(unary, "shape") or not hasattr(unary, "__getitem__"):
             raise TypeError(f"unary must be an array or a function of a box, got {type(unary).__name__}")
         whole = tuple(int(n) for n in unary.shape)
         sites, number = whole[:-1], whole[-1] if whole else 0
-        if (shape is not None and tuple(shape) != sites) or (labels is not None and labels != number):
+        if (shape is not None and tuple(np.atleast_1d(shape).tolist()) != sites) or (
+            labels is not None and labels != number
+        ):
             raise ValueError(f"unary has shape {whole}, which says shape and labels: leave these out")
         if 0 in whole:
             raise ValueError(f"unary has shape {whole}: there must be at least one site and one label")
@@ -224,12 +234,14 @@ def _checked_weights(weights: Any, shape: tuple[int, ...]) -> list[Any] | None:
         return None
     shapes = lattice(shape, 1, False).edge_shapes
     wanted = f"one number or array per axis is needed, of shapes {', '.join(map(str, shapes))}"
-    if not isinstance(weights, list | tuple) or len(weights) != len(shapes):
+    several = isinstance(weights, list | tuple) or (isinstance(weights, np.ndarray) and weights.ndim)
+    if not several or len(weights) != len(shapes):
         raise TypeError(f"weights is {type(weights).__name__}, but {wanted}")
+    weights = [weight if hasattr(weight, "shape") else np.asarray(weight) for weight in weights]
     for axis, (weight, edges) in enumerate(zip(weights, shapes, strict=True)):
-        if np.ndim(weight) and tuple(weight.shape) != edges:
+        if tuple(weight.shape) not in ((), edges):
             raise ValueError(f"weights[{axis}] has shape {tuple(weight.shape)}, expected {edges} for sites of {shape}")
-    return list(weights)
+    return weights
 
 
 def edges_of(axis: int, box: Box, around: Box) -> Box:

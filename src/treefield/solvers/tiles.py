@@ -98,14 +98,20 @@ def by_tiles(
         choice(x0, "x0 of a TiledMRF", _STARTS)
     elif x0 is not None and tuple(np.shape(x0)) != mrf.shape:
         raise ValueError(f"x0 has shape {tuple(np.shape(x0))}, but the model's is {mrf.shape}")
+    if x0 is not None and not isinstance(x0, str) and not hasattr(x0, "shape"):
+        x0 = np.asarray(x0)
     search = _Search(method, mrf, int(rng.integers(2**63)), limits, options)
-    with search:
-        if method == "t_icm":
-            search.start(x0)
-            search.descend()
-        else:
-            search.tiles_and_borders(x0)
-    return search.result()
+    try:
+        with search:
+            if method == "t_icm":
+                search.start(x0)
+                search.descend()
+            else:
+                search.tiles_and_borders(x0)
+        return search.result()
+    except BaseException:
+        mrf.discard_labelling()
+        raise
 
 
 class _Search:
@@ -121,7 +127,7 @@ class _Search:
         self._x = mrf.new_labelling()
         self._energies: list[float] = []
         self._forbidden, self._bound = 0, math.nan
-        self._status, self._message = CONVERGED, ""
+        self._status, self._message, self._was_limited = CONVERGED, "", False
         self._rows: list[tuple[int, float, float, float, float]] = []
         self._nit = 0
         self._to_come = mrf.size  # sites of the tiles that are left, which share the time that is left
@@ -145,7 +151,7 @@ class _Search:
             if x0 is None or isinstance(x0, str):
                 labels = self._first_labels(x0, box)
             else:
-                labels = self._mrf.checked(np.asarray(x0[box]))
+                labels = self._mrf.checked(np.asarray(x0[box]), "x0")
             self._x[box] = labels
         finite, self._forbidden = self._mrf.energy_parts(self._x)
         self._energies = [finite]
@@ -168,7 +174,9 @@ class _Search:
             self._search(1, first)
         for turn, lots in enumerate(borders, 2):
             self._search(turn, lots)
-        if not self._message:
+        if not self._message and self._was_limited:
+            self._stop(MAXITER, f"all tiles and their borders searched, with maxiter = {self._options['maxiter']} each")
+        elif not self._message:
             self._stop(CONVERGED, "converged: all tiles and their borders are searched")
 
     def _search_alone(self, boxes: list[Box]) -> None:
@@ -176,7 +184,7 @@ class _Search:
         for box in boxes:
             tile = self._mrf.read(box)
             # if there is no time, every site takes its own best label
-            solved = self._solved(tile, 1, box) if self._goes_on() else best_alone(tile)
+            solved = (self._solved(tile, 1, box) if self._goes_on() else None) or best_alone(tile)
             self._x[box] = solved.x
             self._take(solved)
             bounds.append(solved.bound)
@@ -225,6 +233,8 @@ class _Search:
     def _improve(self, turn: int, box: Box) -> Box | None:
         """Search a tile given the labels around it; returns which part of the grid has changed."""
         solved = self._solved(self._mrf.read(box, self._x), turn, box)
+        if solved is None:
+            return None
         self._take(solved)
         if solved.changed is None:
             return None
@@ -233,7 +243,8 @@ class _Search:
             slice(part.start + k.start, part.start + k.stop) for part, k in zip(box, solved.changed, strict=True)
         )
 
-    def _solved(self, tile: Tile, turn: int, box: Box) -> Solved:
+    def _solved(self, tile: Tile, turn: int, box: Box) -> Solved | None:
+        """What a search makes of a tile; None if Ctrl-C comes before it has made anything."""
         options = dict(self._options)
         if self._time_limit is not None:
             left = max(0.0, self._time_limit - self._timer.seconds())
@@ -243,12 +254,16 @@ class _Search:
         self._interrupts.__exit__()  # the search of the tile has its own: it ends at its next iteration
         try:
             return solve_tile(tile, self._method, options, seed_of(self._root, turn, box))
+        except KeyboardInterrupt:
+            self._interrupted("interrupted")
+            return None
         finally:
             self._interrupts.__enter__()
 
     def _take(self, solved: Solved) -> None:
         self._energies.append(solved.finite)
         self._forbidden += solved.forbidden
+        self._was_limited = self._was_limited or (solved.status == MAXITER and self._options.get("maxiter") is not None)
         if solved.status == INTERRUPTED and not self._message:
             self._interrupted("interrupted")
         if self._bar is not None:
