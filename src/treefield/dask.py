@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treefield.models.pairwise import Potts
-from treefield.models.tiled import TiledMRF
+from treefield.models.tiled import LEAST, TiledMRF
 from treefield.results import MAPResult
 from treefield.solvers import seeds as many
 from treefield.solvers import tile_tasks as work
@@ -21,7 +21,7 @@ from treefield.solvers.minimize import METHODS as SOLVERS
 from treefield.solvers.minimize import takes
 from treefield.solvers.progress import Bar
 from treefield.solvers.run import Timer, checked_limits
-from treefield.solvers.tiles import METHODS, turns
+from treefield.solvers.tiles import METHODS, STARTS, turns
 from treefield.validation import choice, count, function, generator, model, thread_count
 
 try:
@@ -36,7 +36,6 @@ except ModuleNotFoundError as error:
 __all__ = ["Labelling", "energy", "minimize", "search"]
 
 _ROUNDS = 4  # of "t_icm", where maxiter does not say
-_LEAST = 4  # sites along a side of a tile
 _ATTEMPTS = 3  # at searches of which all workers die
 _OURS = ("x0", "rng", "callback", "progress", "checkpoint")  # what a tile's search is not told
 
@@ -169,7 +168,7 @@ def energy(
     sites = data.shape[: data.ndim - (costs is None)]
     if x.shape != sites:
         raise ValueError(f"x has shape {x.shape}, but the model's is {sites}")
-    tile = [max(_LEAST, *parts) for parts in x.chunks]
+    tile = [max(LEAST, *parts) for parts in x.chunks]
     if costs is None:
         mrf = _tiled(data, pairwise, None, None, weights, tile)
         settings = work.Settings(mrf.pairwise, mrf.labels)
@@ -332,7 +331,7 @@ def _tiled(data: Any, pairwise: Any, costs: Any, labels: Any, weights: Any, tile
             raise TypeError("with costs, labels must be given: how many there are")
     if tile is None:
         sites = data.chunks[: data.ndim - (costs is None)]
-        tile = [max(_LEAST, *parts) for parts in sites]
+        tile = [max(LEAST, *parts) for parts in sites]
     given = {"pairwise": pairwise, "weights": weights, "tile": tile}
     if costs is None:
         return TiledMRF(data, **given)
@@ -343,7 +342,7 @@ def _checked_start(x0: Any, mrf: TiledMRF) -> Any:
     if x0 is None:
         return None
     if isinstance(x0, str):
-        return choice(x0, "x0 of treefield.dask.minimize", ("random", "unary"))
+        return choice(x0, "x0 of treefield.dask.minimize", STARTS)
     start = _as_dask(x0, "x0")
     if start.dtype.kind not in "bui":
         raise TypeError(f"x0 must hold integer labels, got dtype {start.dtype}")

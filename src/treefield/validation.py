@@ -103,10 +103,15 @@ def labelling(x: Any, mrf: Any, name: str = "x", copy: bool = True) -> np.ndarra
     mask = getattr(mrf, "mask", None)
     if mask is not None:  # whatever is given where there is no site
         array = np.where(mask, array, 0)
-    if array.size and (array.min() < 0 or array.max() >= mrf.labels):
-        raise ValueError(f"{name} holds labels from {array.min()} to {array.max()}, expected 0 to {mrf.labels - 1}")
+    check_labels(array, mrf.labels, name)
     _check_counts(array, mrf, name)
     return np.array(array, dtype=np.int32, order="C") if copy else np.ascontiguousarray(array, dtype=np.int32)
+
+
+def check_labels(array: np.ndarray, labels: int, name: str) -> None:
+    """Refuse integers that are not labels from 0 on, so many."""
+    if array.size and (array.min() < 0 or array.max() >= labels):
+        raise ValueError(f"{name} holds labels from {array.min()} to {array.max()}, expected 0 to {labels - 1}")
 
 
 def in_place(x: Any, mrf: Any) -> np.ndarray:

@@ -71,7 +71,7 @@ class Work:
         files = [isinstance(part, pathlib.Path) for part in job.parts]
         parts = [read_image(part) if file else part for part, file in zip(job.parts, files, strict=True)]
         options = self.options | job.options
-        if files and files[0] and has_channels(parts[0]) and "channel_axis" in _keywords(self.function, options):
+        if files and files[0] and has_channels(parts[0].shape) and "channel_axis" in _keywords(self.function, options):
             options = {"channel_axis": -1} | options
         return self.function(*parts, **options)
 

@@ -13,10 +13,10 @@ _LARGEST = 1e100  # squares, and sums of them, are still finite
 _EXACT = 2**53  # integers up to here are floats
 
 
-def has_channels(image: np.ndarray) -> bool:
-    """Whether the image of a file is taken as one of colours: the last axis of more than two is that of channels if it
-    has 1 to 4; otherwise the image is a volume."""
-    return image.ndim > 2 and 1 <= image.shape[-1] <= 4
+def has_channels(shape: tuple[int, ...]) -> bool:
+    """Whether an image of that shape, from a file, is taken as one of colours: the last axis of more than two is that
+    of channels if it has 1 to 4; otherwise the image is a volume."""
+    return len(shape) > 2 and 1 <= shape[-1] <= 4
 
 
 def checked_image(image: Any, name: str, channel_axis: int | None, hole: Any = None) -> np.ndarray:

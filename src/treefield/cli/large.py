@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from treefield.apps.pictures import has_channels
 from treefield.apps.restoration import Costs
 from treefield.apps.tiled import blocks, denoise_tiled
 from treefield.cli.options import Shared
@@ -79,7 +80,7 @@ def _for_tiles(limit: int) -> int:
 
 def _colours(shape: tuple[int, ...]) -> int | None:
     """How many channels are colours; None if there are no channels."""
-    if len(shape) < 3 or not 0 < shape[-1] <= 4:
+    if not has_channels(shape):
         return None
     return shape[-1] - (shape[-1] in (2, 4))
 

@@ -11,7 +11,7 @@ from treefield.apps.pictures import grey_scale, has_channels
 
 def split_alpha(image: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, int | None]:
     """An image without its alpha channel, that channel, and the axis of the colours, None if it is grey."""
-    if not has_channels(image):
+    if not has_channels(image.shape):
         return image, None, None
     channels = image.shape[-1]
     alpha = image[..., -1:] if channels in (2, 4) else None

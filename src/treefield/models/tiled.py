@@ -14,9 +14,9 @@ from treefield.models.lattice import lattice
 from treefield.models.pairwise import EdgeTables, Pairwise, as_pairwise
 from treefield.models.stores import discard, label_store
 from treefield.models.tiles import Box, Tile, cut, grown, halo_of
-from treefield.validation import count, memory_size, real_array
+from treefield.validation import check_labels, count, memory_size, real_array
 
-_LEAST = 4  # sites along a side of a tile
+LEAST = 4  # sites along a side of a tile
 _STEP = 64  # sides are multiples of this, if they are not given
 _PROBE = 64  # sites along a side of the box whose costs tell what a site needs
 _LABELLINGS = 12  # of 4 bytes a site, while a tile is searched
@@ -165,10 +165,7 @@ class TiledMRF:
         """Labels of some box, or an error if they are none."""
         if labels.dtype.kind not in "bui":
             raise TypeError(f"{name} must hold integer labels, got dtype {labels.dtype}")
-        if labels.size and (labels.min() < 0 or labels.max() >= self.labels):
-            raise ValueError(
-                f"{name} holds labels from {labels.min()} to {labels.max()}, expected 0 to {self.labels - 1}"
-            )
+        check_labels(labels, self.labels, name)
         return labels
 
     def new_labelling(self) -> Any:
@@ -185,7 +182,7 @@ class TiledMRF:
         sides = [tile] * len(self.shape) if np.ndim(tile) == 0 else list(tile)
         if len(sides) != len(self.shape):
             raise ValueError(f"tile has {len(sides)} entries, but the grid has {len(self.shape)} axes")
-        return tuple(min(count(side, "tile", min(n, _LEAST)), n) for side, n in zip(sides, self.shape, strict=True))
+        return tuple(min(count(side, "tile", min(n, LEAST)), n) for side, n in zip(sides, self.shape, strict=True))
 
     @functools.cached_property
     def _side(self) -> int:
@@ -195,8 +192,8 @@ class TiledMRF:
         # the costs as they are read, and with what is around them
         need += self.labels * (probe.unary.itemsize + probe.dtype.itemsize) + 4 * _LABELLINGS
         side = int((self._limit / need) ** (1 / len(self.shape)))
-        if side < _LEAST:
-            least = math.ceil(need * _LEAST ** len(self.shape))
+        if side < LEAST:
+            least = math.ceil(need * LEAST ** len(self.shape))
             raise ValueError(f"memory_limit = {self._limit} bytes is too little: the smallest tile needs {least}")
         return side - side % _STEP if side > _STEP else side
 

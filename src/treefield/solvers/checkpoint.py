@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from treefield.models.stores import label_dtype
+
 _FORMAT = "treefield checkpoint 1"
 _INTERVAL = 1.0  # seconds between two files, at least
 _SHARE = 20  # and at least so many times what writing one takes
@@ -121,7 +123,7 @@ def opened(path: Any, method: str, mrf: Any, settings: dict[str, Any]) -> tuple[
 
 def compact(labellings: Any, mrf: Any) -> np.ndarray:
     """Labellings in the smallest type that holds the model's labels."""
-    return np.asarray(labellings).astype(np.min_scalar_type(mrf.labels - 1))
+    return np.asarray(labellings).astype(label_dtype(mrf.labels))
 
 
 def checked_path(path: Any) -> str:

@@ -15,8 +15,8 @@ from treefield.models.stores import label_dtype
 from treefield.models.tiled import shown
 from treefield.models.tiles import Box, Tile, grown, halo_of, touch
 from treefield.solvers.run import INTERRUPTED
-from treefield.solvers.tiles import Solved, seed_of, solve_tile, total_bound
-from treefield.validation import real_array
+from treefield.solvers.tiles import Solved, first_labels, seed_of, solve_tile, total_bound
+from treefield.validation import check_labels, real_array
 
 Halo = list[tuple[bool, bool]]
 
@@ -72,11 +72,8 @@ class Job:
 def start_with(settings: Settings, job: Job, block: Any) -> Solved:
     """A box's first labels: each site's own best, or without a block random ones."""
     assert settings.labels is not None
-    if block is not None:
-        labels = settings.unary(block, job.box).argmin(axis=-1)
-    else:
-        rng = np.random.default_rng(seed_of(settings.root, 0, job.box))
-        labels = rng.integers(settings.labels, size=[part.stop - part.start for part in job.box])
+    unary = None if block is None else settings.unary(block, job.box)
+    labels = first_labels(settings.root, job.box, settings.labels, unary)
     return Solved(labels.astype(label_dtype(settings.labels)), 0.0, 0)
 
 
@@ -87,12 +84,6 @@ def start_from(settings: Settings, job: Job, block: Any) -> Solved:
         return Solved(x, 0.0, 0)
     check_labels(x, settings.labels, "x0" if settings.method else "x")
     return Solved(x.astype(label_dtype(settings.labels)), 0.0, 0)
-
-
-def check_labels(x: Any, labels: int, name: str) -> None:
-    """Refuse what is no label."""
-    if x.min() < 0 or x.max() >= labels:
-        raise ValueError(f"{name} holds labels from {x.min()} to {x.max()}, expected 0 to {labels - 1}")
 
 
 def search_alone(settings: Settings, job: Job, block: Any, weights: Any) -> Solved:
@@ -143,6 +134,7 @@ def energy_of(settings: Settings, job: Job, block: Any, weights: Any, pieces: li
     """The energy of a box and of its edges to the boxes before it; without a block of these edges alone, and what they
     cost at least."""
     tile = settings.tile(job, block, weights, job.given(pieces))
+    assert tile.given is not None
     for x in (tile.own, tile.given):
         check_labels(x, tile.labels, "x")
     return tile.between(tile.own) if block is None else (*tile.energy_parts(tile.own), math.nan)

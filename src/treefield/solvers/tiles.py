@@ -19,7 +19,7 @@ from treefield.validation import choice
 
 METHODS = ("auto", "t_icm", "t_ils")  # by tiles
 _ROUNDING = 1e-12  # of a tile's energy
-_STARTS = ("random", "unary")
+STARTS = ("random", "unary")
 
 
 @dataclasses.dataclass
@@ -68,6 +68,14 @@ def seed_of(root: int, turn: int, box: Box) -> list[int]:
     return [root, turn, *(part.start for part in box)]
 
 
+def first_labels(root: int, box: Box, labels: int, unary: np.ndarray | None) -> np.ndarray:
+    """The labels that a box starts with: each site's own best, or without costs random ones."""
+    if unary is not None:
+        return unary.argmin(axis=-1)
+    rng = np.random.default_rng(seed_of(root, 0, box))
+    return rng.integers(labels, size=[part.stop - part.start for part in box])
+
+
 def turns(mrf: TiledMRF) -> list[list[list[Box]]]:
     """What is searched after each other: all tiles, then what lies around their borders across each axis; each in lots,
     of which no two boxes touch."""
@@ -77,11 +85,8 @@ def turns(mrf: TiledMRF) -> list[list[list[Box]]]:
 def total_bound(bounds: list[float]) -> float:
     """The sum of bounds, not above that of the numbers as they are: that of floats may be."""
     total = math.fsum(bounds)
-    return (
-        total
-        if total.is_integer() and all(bound.is_integer() for bound in bounds)
-        else math.nextafter(total, -math.inf)
-    )
+    is_exact = all(number.is_integer() for number in (total, *bounds))
+    return total if is_exact else math.nextafter(total, -math.inf)
 
 
 def by_tiles(
@@ -95,11 +100,11 @@ def by_tiles(
     """
     choice(method, "method of a TiledMRF", METHODS)
     if isinstance(x0, str):
-        choice(x0, "x0 of a TiledMRF", _STARTS)
-    elif x0 is not None and tuple(np.shape(x0)) != mrf.shape:
-        raise ValueError(f"x0 has shape {tuple(np.shape(x0))}, but the model's is {mrf.shape}")
-    if x0 is not None and not isinstance(x0, str) and not hasattr(x0, "shape"):
-        x0 = np.asarray(x0)
+        choice(x0, "x0 of a TiledMRF", STARTS)
+    elif x0 is not None:
+        x0 = x0 if hasattr(x0, "shape") else np.asarray(x0)
+        if tuple(x0.shape) != mrf.shape:
+            raise ValueError(f"x0 has shape {tuple(x0.shape)}, but the model's is {mrf.shape}")
     search = _Search(method, mrf, int(rng.integers(2**63)), limits, options)
     try:
         with search:
@@ -149,19 +154,14 @@ class _Search:
         """Begin with the given labels, with random ones (None, too), or with each site's own best."""
         for box in self._mrf.tiles:
             if x0 is None or isinstance(x0, str):
-                labels = self._first_labels(x0, box)
+                unary = self._mrf.costs(box) if x0 == "unary" else None
+                labels = first_labels(self._root, box, self._mrf.labels, unary)
             else:
                 labels = self._mrf.checked(np.asarray(x0[box]), "x0")
             self._x[box] = labels
         finite, self._forbidden = self._mrf.energy_parts(self._x)
         self._energies = [finite]
         self._record()
-
-    def _first_labels(self, x0: str | None, box: Box) -> np.ndarray:
-        if x0 == "unary":
-            return self._mrf.costs(box).argmin(axis=-1)
-        rng = np.random.default_rng(seed_of(self._root, 0, box))
-        return rng.integers(self._mrf.labels, size=[part.stop - part.start for part in box])
 
     def tiles_and_borders(self, x0: Any) -> None:
         """Search all tiles, and then what is around their borders."""
