@@ -119,7 +119,8 @@ def test_a_model_says_what_it_is(model, expected):
     [
         (np.eye(2), tf.Potts(2), {}, True),
         (np.eye(2), tf.Potts(0.5), {}, False),
-        (np.eye(2), tf.Potts(0.5), {"weights": [2]}, True),
+        (np.eye(2), tf.Potts(0.1), {"weights": [10]}, False),  # 0.1 * 10 is whole only because it is rounded
+        (np.eye(2), tf.TruncatedLinear(1, 9, values=[0.1, 1.1]), {}, False),
         (np.eye(2), tf.Potts(2), {"weights": [0.25]}, False),
         (np.eye(2), tf.Potts(2), {"offset": 1.5}, False),
         (np.eye(2), tf.Potts(2), {"offset": -3}, True),

@@ -5,10 +5,13 @@ import pytest
 
 import naive
 import treefield as tf
+from treefield.kernels import kinds
+from treefield.models.pairwise import WeightRange
 
 
 def rule(pairwise, labels, negative=False):
-    return type(pairwise.rule(labels, np.dtype(np.float32), negative, np.inf)).__name__
+    weights = WeightRange(-1.0 if negative else 1.0, 1.0, np.inf)
+    return type(pairwise.rule(labels, np.dtype(np.float32), weights)).__name__
 
 
 @pytest.mark.parametrize(
@@ -32,6 +35,21 @@ def rule(pairwise, labels, negative=False):
 )
 def test_each_cost_picks_the_fast_rule_that_is_right(pairwise, labels, negative, name):
     assert rule(pairwise, labels, negative) == name
+
+
+@pytest.mark.parametrize(("least", "name"), [(1.0, "TableRule"), (0.5, "CappedTableRule")])
+def test_forbidden_pairs_on_edges_of_different_weights_are_capped(least, name):
+    table = tf.Table([[0, np.inf, 1], [2, 3, 4], [5, 6, np.inf]])
+    rule = table.rule(3, np.dtype(np.float64), WeightRange(least, 1.0, 64.0))
+    assert type(rule).__name__ == name
+    assert np.isfinite(rule.table).all() and rule.table.max() >= 64
+
+
+def test_every_message_rule_states_its_rounding_error():
+    rules = [rule for name, rule in vars(kinds).items() if name.endswith("Rule") and rule is not kinds.Rule]
+    assert len(rules) >= 10
+    for rule in rules:
+        assert callable(rule.message_error), rule
 
 
 def test_tables_are_the_definitions():

@@ -5,7 +5,7 @@ import pytest
 
 import treefield as tf
 from bounds import KINDS, holds, random_model
-from treefield.trees.fixed_point import fixed_point, is_whole, possible
+from treefield.trees.fixed_point import fixed_point, possible
 
 FEW = np.zeros((15, 15, 3))
 LIMITS = {"int16": 2**15 - 2, "float32": 2**22}
@@ -149,4 +149,4 @@ def test_float64_holds_everything_and_is_used_where_nothing_else_does():
     ],
 )
 def test_energies_are_whole_where_all_costs_are(unary, pairwise, weights, whole):
-    assert is_whole(tf.GridMRF(unary, pairwise, weights=weights)) == whole
+    assert tf.GridMRF(unary, pairwise, weights=weights).is_whole == whole

@@ -12,6 +12,7 @@ import numpy as np
 from treefield.kernels.components import add_change, join, number_roots
 from treefield.kernels.jit import inlined, kernel
 from treefield.kernels.lanes import LANES, bits, cast, full, least_of, load, lowest, minimum, store
+from treefield.kernels.sums import add_exactly
 
 POTTS, LINEAR = 0, 1  # other kinds are tables
 
@@ -235,8 +236,7 @@ def best_labels(graph, x):
 
 @kernel
 def graph_energy(x, graph):
-    """The finite part of the energy of a labelling, and the number of forbidden costs. What rounding takes off the sum
-    is carried over (Kahan)."""
+    """The finite part of the energy of a labelling, and the number of forbidden costs."""
     total = carried = 0.0
     forbidden = 0
     size = len(x)
@@ -249,11 +249,8 @@ def graph_energy(x, graph):
         if value >= graph.big:
             forbidden += 1
             continue
-        value -= carried
-        grown = total + value
-        carried = (grown - total) - value
-        total = grown
-    return total, forbidden
+        total, carried = add_exactly(total, carried, value)
+    return total + carried, forbidden
 
 
 @kernel

@@ -12,6 +12,7 @@ import numpy as np
 from treefield.kernels.graph import absorb, first_label, label_count, least, lowest_label, send
 from treefield.kernels.jit import inlined, kernel
 from treefield.kernels.lanes import LANES, full, load, store
+from treefield.kernels.sums import add_exactly
 
 
 class Messages(NamedTuple):
@@ -160,30 +161,31 @@ def pass_forward(graph, messages, x):
 
 
 @kernel
-def pass_backward(graph, messages, scale):
+def pass_backward(graph, messages):
     """The same back; returns what all chains cost at least, and by how much rounding may have raised that.
 
-    `scale` is the greatest pairwise cost. Each message, and each belief it is made of, is rounded as often as its site
-    has neighbours, and a few times more.
+    Each belief is rounded as often as its site has neighbours, and each message made of it a few times more; no number
+    along a labelling of finite energy is larger than the site's beliefs and unary costs.
     """
-    bound = 0.0
-    rounding = 0.0
+    bound = carried = rounding = 0.0
     for i in range(len(graph.starts) - 2, -1, -1):
         _collect(graph, messages, i)
         belief, count = messages.belief, label_count(graph, i)
-        low = least(belief, 0, count)
+        low, at = least(belief, 0, count), first_label(graph, i)
         most = 0.0
         for s in range(count):
-            most = max(most, abs(belief[s]))
+            most = max(most, abs(belief[s]) + abs(np.float64(graph.unary[at + s])))
             belief[s] -= low
-        bound += low
+        bound, carried = add_exactly(bound, carried, low)
         share, before = _share(graph, i)
         neighbours = graph.starts[i + 1] - graph.starts[i]
-        rounding += (neighbours + 8) * (before + 1) * (most + scale) + abs(bound)
+        rounding += (neighbours + 8) * (neighbours + 1) * most
         if before == 0:
             continue
         for k in range(graph.starts[i], graph.starts[i + 1]):
             if graph.beside[k] < i:
-                bound += _send_over(graph, messages, i, k, share)
+                low = _send_over(graph, messages, i, k, share)
+                bound, carried = add_exactly(bound, carried, low)
+                rounding += 8 * abs(low)
                 _give(messages, messages.back[k], label_count(graph, graph.beside[k]), 0.0, messages.values)
-    return bound, rounding * 2.0**-52
+    return bound + carried, rounding * 2.0**-52

@@ -18,6 +18,7 @@ from numba.core import types
 from treefield.kernels.jit import inlined, overload_inlined
 from treefield.kernels.kinds import (
     BinaryRule,
+    CappedTableRule,
     EdgeTablesRule,
     EnvelopeRule,
     LinearRule,
@@ -76,6 +77,25 @@ def is_kind(kind, *rules):
     return isinstance(kind, (types.NamedTuple, types.NamedUniTuple)) and kind.instance_class in rules
 
 
+def _weighted(kind, weight, entry):
+    """weight * entry of a table, cut to the cap of the kind."""
+
+
+@overload_inlined(_weighted)
+def _weighted_overload(kind, weight, entry):
+    if is_kind(kind, TableRule):
+        return lambda kind, weight, entry: weight * entry
+    if is_kind(kind, CappedTableRule):
+        return lambda kind, weight, entry: minimum(weight * entry, full_like(weight, kind.cap[0]))
+
+    def edge_tables(kind, weight, entry):
+        # forbidden entries are infinite, and times 0, the weight of no edge, they would be NaN
+        finite = minimum(entry, full_like(weight, kind.largest[0]))
+        return minimum(weight * finite, full_like(weight, kind.cap[0]))
+
+    return edge_tables
+
+
 @overload_inlined(label_count)
 def _label_count_overload(kind, labels):
     if is_kind(kind, BinaryRule):
@@ -132,18 +152,18 @@ def _plus_overload(kind, cost, weight, s, own_first, prepared, labels):
             return cost + weight * where(zero, full(kind.table[s * own]), full(kind.table[s * own + 3 - own]))
 
         return binary
-    if is_kind(kind, TableRule):
+    if is_kind(kind, TableRule, CappedTableRule):
 
         def table(kind, cost, weight, s, own_first, prepared, labels):
             own = labels if own_first else 1
             other = 1 if own_first else labels
-            return cost + weight * gather(kind.table, s * own, prepared * full_like(prepared, other))
+            return cost + _weighted(kind, weight, gather(kind.table, s * own, prepared * full_like(prepared, other)))
 
         return table
 
     def edge_tables(kind, cost, weight, s, own_first, prepared, labels):
         entry = gather(kind.tables, s * (labels if own_first else 1), prepared)
-        return cost + weight * minimum(cast(entry, kind.big), full(kind.big[0]))
+        return cost + _weighted(kind, weight, cast(entry, kind.cap))
 
     return edge_tables
 
@@ -294,18 +314,17 @@ def _message_overload(kind, weight, edge, own_first, low, h, base, out, at, labe
             store(out, at + step, minimum(zero + weight * full(table[cross]), one + weight * full(table[3])))
 
         return binary
-    if is_kind(kind, TableRule):
+    if is_kind(kind, TableRule, CappedTableRule):
 
         def table(kind, weight, edge, own_first, low, h, base, out, at, labels):
             step = width(h)
             own = labels if own_first else 1
             other = 1 if own_first else labels
             for s in range(labels):
-                value = load(h, base) - low + weight * full(kind.table[s * other])
+                value = load(h, base) - low + _weighted(kind, weight, full(kind.table[s * other]))
                 for t in range(1, labels):
-                    value = minimum(
-                        load(h, base + t * step) - low + weight * full(kind.table[t * own + s * other]), value
-                    )
+                    cost = _weighted(kind, weight, full(kind.table[t * own + s * other]))
+                    value = minimum(load(h, base + t * step) - low + cost, value)
                 store(out, at + s * step, value)
 
         return table
@@ -389,12 +408,15 @@ def _pair_overload(kind, weight, edge, a, b, labels):
             return weight * where(a == full(np.int32(0)), first, where(zero, full(table[2]), full(table[3])))
 
         return binary
-    if is_kind(kind, TableRule):
-        return lambda kind, weight, edge, a, b, labels: weight * gather(kind.table64, 0, a * full(np.int32(labels)) + b)
+    if is_kind(kind, TableRule, CappedTableRule):
+
+        def table(kind, weight, edge, a, b, labels):
+            return _weighted(kind, weight, gather(kind.table64, 0, a * full(np.int32(labels)) + b))
+
+        return table
 
     def edge_tables(kind, weight, edge, a, b, labels):
         index = edge * full(labels * labels) + cast(a, np.int64) * full(labels) + cast(b, np.int64)
-        cost = cast(gather(kind.tables, 0, index), np.float64)
-        return weight * minimum(cost, full(np.float64(kind.big[0])))
+        return _weighted(kind, weight, cast(gather(kind.tables, 0, index), np.float64))
 
     return edge_tables

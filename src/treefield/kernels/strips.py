@@ -81,7 +81,8 @@ def from_strips(strips, x):
 @kernel
 def pack_costs(strips, unary, reach, scale, whole):
     """Bring the unary costs into the strips: of each label what it costs more than the site's best, times `scale`, at
-    most a little more than the site's `reach` (beyond, a label is never worth it), rounded down to a `whole` number.
+    most twice the site's `reach` (beyond the `reach`, a label is never worth it); in `whole` numbers rounded down, at
+    most one more than the `reach`.
     Returns the sum of the best costs, and that of their magnitudes."""
     labels = strips.labels
     n = width(strips.unary)
@@ -89,6 +90,7 @@ def pack_costs(strips, unary, reach, scale, whole):
     total, magnitude = 0.0, 0.0
     for row in range(strips.planes * strips.rows):
         place = _place(strips, row, n)
+        row_total = 0.0
         for column in range(wide):
             site = row * wide + column
             best = np.inf
@@ -96,12 +98,14 @@ def pack_costs(strips, unary, reach, scale, whole):
                 best = min(best, np.float64(unary[site * labels + s]))
             if best == np.inf:  # every label is forbidden
                 best = 0.0
-            total += best
+            row_total += best
             magnitude += abs(best)
+            most = reach[site] * scale + 1 if whole else 2 * reach[site] if reach[site] > 0 else 1.0
             at = (place // n + column) * n * labels + place % n
             for s in range(labels):
-                cost = min((np.float64(unary[site * labels + s]) - best) * scale, reach[site] * scale + 1)
+                cost = min((np.float64(unary[site * labels + s]) - best) * scale, most)
                 strips.unary[at + s * n] = np.floor(cost) if whole else cost
+        total += row_total
     return total, magnitude
 
 

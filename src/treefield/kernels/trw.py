@@ -35,9 +35,10 @@ from treefield.kernels.lanes import (
 )
 from treefield.kernels.rules import is_kind, label_count, message, plus, prepare
 from treefield.kernels.shifts import first_lane, last_lane, share, shifted_down, shifted_up, widened, with_last
+from treefield.kernels.sums import add_exactly
 
 AHEAD = 1024  # values: fetched so early, the costs of a backward pass are there when needed
-FLUSH = 4096  # steps whose bound an int32 can hold
+FLUSH = 64  # steps whose bound is added up in lanes: an int32 holds it, and float64 rounds it seldom
 
 
 class StripScratch(NamedTuple):
@@ -175,7 +176,7 @@ def pass_backward(strips, kind, scratch):
     n, within, deep = width(strips.unary), _in_place(kind), strips.planes > 1
     plane = strips.strips * strips.steps * n
     out = scratch.across if within else scratch.out
-    bound = 0.0
+    bound = carried = 0.0
     for strip in range(strips.planes * strips.strips - 1, -1, -1):
         for end in range(strips.steps, 1, -FLUSH):
             total = widened(full_like(load(strips.shares, 0), 0))
@@ -223,5 +224,5 @@ def pass_backward(strips, kind, scratch):
                     edge = _edges(kind, strips, 2, strip, t, True)
                     message(kind, _weights(strips, 4, c), edge, False, low_deep, scratch.deep, 0, depth, o, labels)
                 total += widened(low) + widened(low_along) + widened(low_across) + widened(low_deep)
-            bound += np.float64(sum_of(total))
-    return bound
+            bound, carried = add_exactly(bound, carried, np.float64(sum_of(total)))
+    return bound + carried

@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from treefield.models.pairwise import Pairwise, Potts, Table, TruncatedLinear, as_pairwise, refuse_nan
+from treefield.models.pairwise import (
+    Pairwise,
+    Potts,
+    Table,
+    TruncatedLinear,
+    are_integers,
+    as_pairwise,
+    largest_finite,
+    refuse_nan,
+)
 from treefield.validation import real_array, smallest_dtype
 
 _PADDING = 8
@@ -32,6 +41,8 @@ class Edges:
     table_starts: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     stride: int = 0
     positions: np.ndarray = field(default_factory=lambda: np.zeros(1))
+    is_whole: bool = False  # every cost, as given, is an integer
+    rounding: float = 0.0  # how far rounding, where parallel edges are merged, can move an energy
     loop_sites: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     loop_costs: list[np.ndarray] = field(default_factory=list)
 
@@ -51,22 +62,28 @@ class Edges:
         return self.weights[edge] * rows[:, :second].astype(np.float64)
 
     def measure(self) -> tuple[float, bool, float]:
-        """The greatest finite cost of an edge, whether there are forbidden ones, and what all may add up to."""
+        """The largest finite cost of an edge, whether there are forbidden ones, and what all may add up to."""
         if not len(self.sites):
             return 0.0, False, 0.0
-        if self.kind == "tables":
-            infinite = bool(np.isinf(self.tables).any())
-            finite = np.abs(np.where(np.isinf(self.tables), 0, self.tables)) if infinite else np.abs(self.tables)
-            highest = float(finite.max(initial=0))
-        else:
-            infinite, highest = False, float(self.positions[-1])
+        infinite, highest = self.kind == "tables" and bool(np.isinf(self.tables).any()), self._largest_cost()
         largest = np.abs(self.weights)
         return float(largest.max()) * highest, infinite, float(largest.sum()) * highest
 
-    def are_whole(self) -> bool:
-        """Whether every cost is an integer."""
-        costs = self.tables if self.kind == "tables" else np.append(self.positions, 1.0)
-        return bool((self.weights == np.floor(self.weights)).all() and (costs == np.floor(costs)).all())
+    def _largest_cost(self) -> float:
+        """The largest magnitude of a finite cost, without its weight."""
+        if self.kind != "tables":
+            return float(self.positions[-1])
+        return largest_finite(self.tables)
+
+    def message_error(self) -> float:
+        """How far rounding can raise the messages over all edges, one over each, in float64, beyond a few roundings of
+        each number."""
+        if self.kind in ("potts", "tables"):
+            return 0.0
+        # "linear": positions are rounded, and the distance transform adds up as many steps as there are labels
+        *_, span, cutoff = self.positions.tolist()
+        error = 4 * len(self.positions) * cutoff + 4 * span
+        return float(np.finfo(np.float64).eps) * error * float(np.abs(self.weights).sum())
 
     def forbid(self, big: float) -> None:
         """Give forbidden pairs a finite cost; weights must not change it, so they go into the tables."""
@@ -161,6 +178,7 @@ def _shared(
         if len(first) < len(sites) and bool(flipped.any()):  # an edge there and one back cannot be one weight
             tables = {shape: table[: shape[0], : shape[1]] for shape in {tuple(counts[pair]) for pair in sites}}
             return _own(sites, weights, [tables[tuple(counts[pair])] for pair in sites], counts)
+    is_whole = pairwise.is_whole() and are_integers(np.append(weights, pairwise.weight))
     loops = (sites[:, 0] == sites[:, 1]) & (weights != 0)
     loop_costs: list[np.ndarray] = []
     if loops.any():
@@ -176,6 +194,11 @@ def _shared(
     result = Edges(sites, pairwise.weight * factors, "tables", pairwise, factors)
     result.loop_sites, result.loop_costs = loop_sites, loop_costs
     _lay_out(result, pairwise, labels)
+    result.is_whole = is_whole
+    if len(first) < len(pair):
+        parallel = np.bincount(pair) * np.bincount(pair, weights=np.abs(weights))
+        largest = abs(pairwise.weight) * result._largest_cost()
+        result.rounding = float(np.finfo(np.float64).eps) * largest * float(parallel.sum())
     return result
 
 
@@ -212,6 +235,7 @@ def _own(sites: np.ndarray, weights: np.ndarray, pairwise: Any, counts: np.ndarr
     pair, first, flipped = _pairs(sites[kept])
     result = Edges(sites[kept][first], np.ones(len(first)), "tables", None)
     result.loop_sites, result.loop_costs = sites[loops, 0], loop_costs
+    result.is_whole = are_integers(weights) and all(are_integers(table) for table in tables)
     members: list[list[int]] = [[] for _ in first]
     for place, number in enumerate(pair.tolist()):
         members[number].append(place)
@@ -222,9 +246,12 @@ def _own(sites: np.ndarray, weights: np.ndarray, pairwise: Any, counts: np.ndarr
         key = (id(tables[e]), float(weights[e])) if len(group) == 1 else (id(group), 0.0)
         if key not in places:
             table = weights[e] * tables[e] if weights[e] != 1 else tables[e]
+            magnitude = largest_finite(table) if len(group) > 1 else 0.0
             for place in group[1:]:
                 other = weights[kept[place]] * tables[kept[place]].astype(np.float64)
                 table = table + (other.T if flipped[place] else other)
+                magnitude += largest_finite(other)
+            result.rounding += float(np.finfo(np.float64).eps) * len(group) * magnitude
             places[key] = at
             chosen.append(np.ascontiguousarray(table).reshape(-1))
             at += table.size

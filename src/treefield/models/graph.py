@@ -11,7 +11,7 @@ import numpy as np
 from treefield.models.edges import CODES, as_edges
 from treefield.models.from_graphs import FromGraphs
 from treefield.models.model import Model
-from treefield.models.pairwise import Pairwise, finite_range, refuse_nan
+from treefield.models.pairwise import Pairwise, are_integers, finite_range, largest_finite, refuse_nan
 from treefield.validation import labelling, labels_of, real_array, real_scalar, smallest_dtype
 
 _LARGEST = 1e307  # what all costs may add up to, so that nothing overflows
@@ -41,6 +41,7 @@ class GraphMRF(FromGraphs, Model):
     Attributes
     ----------
     shape : ``(n,)``, the shape of a labelling.
+    is_whole : whether every energy is an integer.
     label_counts : the number of labels of each site.
     labels : the greatest of these.
     edges : (m, 2), the first and second site of each edge, merged.
@@ -73,9 +74,12 @@ class GraphMRF(FromGraphs, Model):
         self.offset = real_scalar(offset, "offset")
         self._starts = np.concatenate([[0], np.cumsum(self.label_counts, dtype=np.int64)])
         joined = as_edges(edges, pairwise, weights, self.label_counts)
+        self.is_whole: bool = joined.is_whole and are_integers(unary) and self.offset.is_integer()
         if len(joined.loop_sites):
             unary = unary.astype(np.float64)
-            np.add.at(unary, *joined.loops(self._starts, self.label_counts))
+            places, costs = joined.loops(self._starts, self.label_counts)
+            joined.rounding += _rounding_of_sums(unary, places, costs)
+            np.add.at(unary, places, costs)
         self.edges = joined.sites
         self.pairwise: Pairwise | None = joined.shared
         self.weights: np.ndarray | None = joined.factors
@@ -261,9 +265,17 @@ class GraphMRF(FromGraphs, Model):
         return self._big
 
     @functools.cached_property
-    def is_whole(self) -> bool:
-        """Whether every energy is an integer."""
-        return float(self.offset).is_integer() and _are_whole(self._unary) and self._joined.are_whole()
+    def message_error(self) -> float:
+        """How far rounding can raise the sum of all messages of one pass, in float64, and that of merged edges any
+        energy."""
+        return self._joined.message_error() + self._joined.rounding
+
+    @functools.cached_property
+    def rounding(self) -> float:
+        """How far rounding can raise the energy of a labelling that an exact method finds above the exact minimum."""
+        terms = self.size + len(self.edges) + self.labels
+        roundings = self._unit + 2 * float(np.finfo(np.float64).eps) * (self._total + abs(self.offset))
+        return 4 * terms * roundings + 2 * self.message_error
 
     def independent_sites(self, rng: np.random.Generator) -> np.ndarray:
         """Random sites of which no edge joins two."""
@@ -316,6 +328,7 @@ class GraphMRF(FromGraphs, Model):
         total += self.size * max(abs(low), abs(high))
         if not total < _LARGEST:
             raise ValueError(f"costs are too large: over {self.size} sites they may add up to {total:g}; scale them")
+        self._total = total
         total = max(total, 1e-290) if total else _NO_COST
         self.scale = max(abs(low), abs(high), steepest)
         self._big = math.inf
@@ -333,8 +346,10 @@ class GraphMRF(FromGraphs, Model):
             joined.forbid(self._big)
 
 
-def _are_whole(costs: np.ndarray) -> bool:
-    return bool(np.array_equal(costs, np.floor(costs)))
+def _rounding_of_sums(unary: np.ndarray, places: np.ndarray, costs: np.ndarray) -> float:
+    """How far rounding can move the energy of a labelling where costs, some at the same places, are added."""
+    finite = np.abs(np.where(np.isfinite(costs), costs, 0.0)).sum() + largest_finite(unary) * len(np.unique(places))
+    return float(np.finfo(np.float64).eps * len(places) * finite)
 
 
 def _checked_unaries(unaries: Any) -> tuple[np.ndarray, np.ndarray]:

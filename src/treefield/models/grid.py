@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from treefield.kernels.kinds import EdgeTablesRule
+from treefield.kernels.kinds import EdgeTablesRule, Rule
 from treefield.models.engines import EngineModel, GraphEngine, PlainEngine
 from treefield.models.lattice import checked_unary, checked_weights, lattice, masked_weights
-from treefield.models.pairwise import EdgeTables, Pairwise, as_pairwise, finite_range
+from treefield.models.pairwise import (
+    EdgeTables,
+    Pairwise,
+    WeightRange,
+    are_integers,
+    as_pairwise,
+    finite_range,
+    largest_finite,
+)
 from treefield.validation import labelling
 
 if TYPE_CHECKING:
@@ -238,6 +247,26 @@ class GridMRF(EngineModel):
         forbidden."""
         return self._big
 
+    @functools.cached_property
+    def is_whole(self) -> bool:
+        """Whether all costs, and so all energies, are integers."""
+        factors = [np.array(self.pairwise.weight), *(self.weights or [])]  # rounding may make their product whole
+        arrays = (*factors, *self.unary)
+        return self.pairwise.is_whole() and all(are_integers(array) for array in arrays)
+
+    @property
+    def rounding(self) -> float:
+        """How far rounding can raise the energy of a labelling that an exact method finds above the exact minimum."""
+        finite = sum(float(np.abs(np.where(np.isinf(row), 0, row)).sum(dtype=np.float64)) for row in self.unary)
+        costs = self._tables if self._tables is not None else self.pairwise.costs(self.labels)
+        factors = sum(float(np.abs(weight).sum()) for weight in self.edge_weights())
+        total = finite + factors * largest_finite(costs)
+        terms = self.size + sum(weight.size for weight in self.edge_weights()) + self.labels
+        table = np.zeros((0, 0)) if self._tables is not None else self.pairwise.table(self.labels)
+        error = self.rule(np.float64).message_error(table)
+        eps = float(np.finfo(np.float64).eps)
+        return 8 * terms * eps * total + 2 * (error.relative * total + error.absolute * factors)
+
     @property
     def has_edge_tables(self) -> bool:
         """Whether every edge has a table of its own."""
@@ -248,12 +277,14 @@ class GridMRF(EngineModel):
         """Whether equal neighbouring labels may cost something."""
         return self._tables is not None or bool(np.diagonal(self.pairwise.table(self.labels)).any())
 
-    def rule(self, dtype: Any = None) -> Any:
-        """The message rule of the pairwise cost, for kernels; a new one each time, since it may hold work space."""
+    def rule(self, dtype: Any = None) -> Rule:
+        """The message rule of the pairwise cost, for kernels; created on each call, since it may hold a workspace."""
         dtype = self._dtype if dtype is None else np.dtype(dtype)
         if self._tables is not None:
-            return EdgeTablesRule(self._tables, np.array([min(self._big_table, np.finfo(dtype).max)], dtype))
-        return self.pairwise.rule(self.labels, dtype, self._negative, self._big_table)
+            largest = float(np.finfo(dtype).max)
+            cap = min(self._weight_range.forbidden, largest)
+            return EdgeTablesRule(self._tables, np.array([cap], dtype), np.array([largest], dtype))
+        return self.pairwise.rule(self.labels, dtype, self._weight_range)
 
     def kernel_grid(self) -> Any:
         """Shapes, strides and edge weights for kernels. The first directions are the axes; those that know of no others
@@ -312,10 +343,9 @@ class GridMRF(EngineModel):
         """Ranges of the costs: which arithmetic is exact enough, and what can stand in for a forbidden cost."""
         low, high, forbidden = finite_range(self.unary)
         weights = self._edge_weights
-        self._negative = bool(weights.size and weights.min() < 0)
         costs = self._tables if self._tables is not None else self.pairwise.costs(self.labels)
         table_low, table_high, forbidden_pairs = finite_range(costs)
-        if forbidden_pairs and self._negative:
+        if forbidden_pairs and bool(weights.size and weights.min() < 0):
             raise ValueError(
                 "a negative weight times a forbidden (+inf) pairwise cost would be -inf; make the weights at least 0"
             )
@@ -334,15 +364,13 @@ class GridMRF(EngineModel):
         exact = self.unary.dtype != np.float64 and small and (self._same_weights or same)
         self._dtype = np.dtype(np.float32 if exact and not (forbidden or forbidden_pairs) else np.float64)
         self._edge_weights = narrow if self._dtype == np.float32 and same else weights
-        self._big = self._big_table = math.inf
+        self._big = math.inf
         if forbidden or forbidden_pairs:
             self._big = 2.0 ** math.ceil(math.log2(max(total, 1.0)) + 2)
             if self.unary.dtype == np.float32 and self._big > float(np.finfo(np.float32).max):
                 self.unary = self.unary.astype(np.float64)
-        if forbidden_pairs:
-            least = float(weights[weights > 0].min()) if np.any(weights > 0) else 1.0
-            if not 8 * self._big < least * _LARGEST:
-                raise ValueError(
-                    f"a weight of {least:g} is too small beside a forbidden (+inf) pair; use 0 for no edge"
-                )
-            self._big_table = 2 * self._big * max(1.0, 2.0 ** math.ceil(-math.log2(least)))
+        used = weights[weights != 0] if forbidden_pairs else weights
+        least, most = (float(used.min()), float(used.max())) if used.size else (1.0, 1.0)
+        if forbidden_pairs and not 8 * self._big < least * _LARGEST:
+            raise ValueError(f"a weight of {least:g} is too small beside a forbidden (+inf) pair; use 0 for no edge")
+        self._weight_range = WeightRange(least, most, self._big)

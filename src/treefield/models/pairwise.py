@@ -7,18 +7,21 @@ edge.
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from treefield.kernels.kinds import (
     BinaryRule,
+    CappedTableRule,
     EnvelopeRule,
     LinearRule,
     LinearWindowRule,
     PottsRule,
+    Rule,
     SignedPottsRule,
     TableRule,
     Truncated,
@@ -30,7 +33,15 @@ _WIDEST_WINDOW = 400  # labels: beyond, the lower envelope beats the window
 _SHORT_WINDOW = 4  # labels to either side: up to here, the window beats the distance transform
 
 
-class Pairwise:
+class WeightRange(NamedTuple):
+    """The least and the largest weight of an edge, and the cost of a forbidden pair, weight included."""
+
+    least: float
+    largest: float
+    forbidden: float
+
+
+class Pairwise(abc.ABC):
     """A cost V(a, b) shared by all edges, times `weight`."""
 
     weight: float = 1.0
@@ -43,12 +54,24 @@ class Pairwise:
         """Every value that V has, in any number and order: less than the table where that is known."""
         return self.table(labels)
 
-    def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
-        """The kernels' message rule, in the arithmetic of `dtype`; `negative` if some weight is, `big` stands in for
-        forbidden costs."""
-        table = np.minimum(self.table(labels), big).reshape(-1)
-        # a constant does not change which labels are best: messages need only the differences
-        return (BinaryRule if labels == 2 else TableRule)((table - table.min()).astype(dtype), table)
+    @abc.abstractmethod
+    def is_whole(self) -> bool:
+        """Whether every value of V is an integer."""
+
+    def rule(self, labels: int, dtype: np.dtype, weights: WeightRange) -> Rule:
+        """The message rule for kernels, in the arithmetic of `dtype`."""
+        table = self.table(labels).reshape(-1)
+        forbidden = np.isinf(table)
+        if not forbidden.any():
+            # a constant does not change which labels are best: messages need only the differences
+            return (BinaryRule if labels == 2 else TableRule)((table - table.min()).astype(dtype), table)
+        least = 0.0 if forbidden.all() else table.min()
+        if weights.least < weights.largest:
+            table = np.where(forbidden, float(np.finfo(dtype).max), table)
+            raised = np.where(forbidden, table, table - least).astype(dtype)
+            return CappedTableRule(raised, table, np.array([weights.forbidden], dtype))
+        table = np.where(forbidden, 2 * weights.forbidden / weights.largest, table)
+        return (BinaryRule if labels == 2 else TableRule)((table - least).astype(dtype), table)
 
 
 class Potts(Pairwise):
@@ -74,10 +97,13 @@ class Potts(Pairwise):
     def costs(self, labels: int) -> np.ndarray:
         return np.arange(min(labels, 2), dtype=np.float64)
 
-    def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
+    def is_whole(self) -> bool:
+        return True
+
+    def rule(self, labels: int, dtype: np.dtype, weights: WeightRange) -> Rule:
         if labels == 2:
-            return super().rule(labels, dtype, negative, big)
-        return (SignedPottsRule if negative else PottsRule)()
+            return super().rule(labels, dtype, weights)
+        return (SignedPottsRule if weights.least < 0 else PottsRule)()
 
 
 class _Truncated(Pairwise):
@@ -127,6 +153,10 @@ class _Truncated(Pairwise):
             return self.table(labels)
         return np.minimum(self._distance(np.arange(labels, dtype=np.float64)), self.cutoff)
 
+    def is_whole(self) -> bool:
+        # of positions that are not integers, rounding may make the distances whole
+        return are_integers(np.append([] if self.values is None else self.values, self.cutoff))
+
     def _truncated(self, labels: int, dtype: np.dtype) -> Truncated | None:
         """For the rules; None if the positions do not ascend."""
         v = self.positions(labels)
@@ -158,10 +188,10 @@ class TruncatedLinear(_Truncated):
            [2., 2., 1., 0.]])
     """
 
-    def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
-        truncated = None if labels == 2 or negative else self._truncated(labels, dtype)
+    def rule(self, labels: int, dtype: np.dtype, weights: WeightRange) -> Rule:
+        truncated = None if labels == 2 or weights.least < 0 else self._truncated(labels, dtype)
         if truncated is None:
-            return super().rule(labels, dtype, negative, big)
+            return super().rule(labels, dtype, weights)
         costs = self._window(truncated)
         if truncated.spacing > 0 and len(costs) <= _SHORT_WINDOW:
             return LinearWindowRule(truncated, costs)
@@ -186,10 +216,10 @@ class TruncatedQuadratic(_Truncated):
         with np.errstate(over="ignore"):
             return difference * difference
 
-    def rule(self, labels: int, dtype: np.dtype, negative: bool, big: float) -> Any:
-        truncated = None if labels == 2 or negative else self._truncated(labels, dtype)
+    def rule(self, labels: int, dtype: np.dtype, weights: WeightRange) -> Rule:
+        truncated = None if labels == 2 or weights.least < 0 else self._truncated(labels, dtype)
         if truncated is None:
-            return super().rule(labels, dtype, negative, big)
+            return super().rule(labels, dtype, weights)
         costs = self._window(truncated)
         if truncated.spacing == 0 or 2 * len(costs) > _WIDEST_WINDOW:
             return EnvelopeRule(truncated, np.empty(labels, np.int64), np.empty(labels + 1))
@@ -221,6 +251,9 @@ class Table(Pairwise):
             raise ValueError(f"unary has {labels} labels but the table is {self.V.shape}")
         return self.V
 
+    def is_whole(self) -> bool:
+        return are_integers(self.V)
+
 
 class EdgeTables(Pairwise):
     """A table for every edge: one array per axis, of shape edges + (labels, labels).
@@ -238,6 +271,9 @@ class EdgeTables(Pairwise):
 
     def __repr__(self) -> str:
         return f"EdgeTables({', '.join(str(table.shape) for table in self.tables)})"
+
+    def is_whole(self) -> bool:
+        return all(are_integers(table) for table in self.tables)
 
     def flat(self, lattice: Any, labels: int) -> np.ndarray:
         """All tables one after the other, [edge][first][second], as float32 if that is exact and float64 otherwise."""
@@ -296,6 +332,17 @@ def refuse_nan(array: np.ndarray, name: str) -> None:
             raise ValueError(f"{name} holds NaN; every cost must be a number (use +inf for a forbidden pair)")
         if low == -np.inf:
             raise ValueError(f"{name} holds -inf; costs may be +inf (forbidden) but not -inf")
+
+
+def are_integers(costs: np.ndarray) -> bool:
+    """Whether all costs are integers; forbidden ones count as such."""
+    return costs.dtype.kind in "bui" or bool(np.all(costs == np.floor(costs)))
+
+
+def largest_finite(costs: np.ndarray) -> float:
+    """The largest magnitude of a finite cost; 0 if there is none."""
+    low, high, _ = finite_range(costs)
+    return max(abs(low), abs(high))
 
 
 def finite_range(array: np.ndarray) -> tuple[float, float, bool]:

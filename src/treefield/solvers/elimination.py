@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from treefield.results import MAPResult
-from treefield.solvers.run import CONVERGED, Run, Timer
+from treefield.solvers.run import CONVERGED, Run, Timer, exact_bound
 
 _ENTRIES = 2.0**24  # of all tables together
 _PER_SECOND = 2.0**24  # entries that are sure to be made in a second
@@ -26,5 +26,5 @@ def eliminated(mrf: Any, time_limit: float | None, memory_limit: int | None) -> 
         return None
     run = Run("elimination", mrf, eliminate(mrf, order), timer)
     run.stop(CONVERGED, "exact: the sites were eliminated one after the other")
-    run.bound = run.energy
+    run.bound = exact_bound(mrf, run.energy)
     return run.result()

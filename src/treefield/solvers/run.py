@@ -288,6 +288,12 @@ def _energy(mrf: Any, x: np.ndarray) -> float:
     return math.inf if forbidden else finite
 
 
+def exact_bound(mrf: Any, energy: float) -> float:
+    """The lower bound that an exact method proves by finding a labelling of that energy."""
+    bound = energy - mrf.rounding
+    return float(math.ceil(bound)) if mrf.is_whole and math.isfinite(bound) else bound
+
+
 def begin(method: str, mrf: Any, x0: Any, rng: Any, limits: dict[str, Any], saved: Any = None) -> tuple[Run, Any]:
     """A run within checked limits from the start that `x0` names, or from anywhere if it will be resumed from what was
     `saved`; and the generator."""

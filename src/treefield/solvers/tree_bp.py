@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from treefield.results import MAPResult
-from treefield.solvers.run import CONVERGED, Run, Timer
+from treefield.solvers.run import CONVERGED, Run, Timer, exact_bound
 from treefield.validation import model
 
 
@@ -23,7 +23,8 @@ def tree_bp(mrf: Any) -> MAPResult:
     Returns
     -------
     MAPResult
-        With ``gap`` 0: the energy is its own lower bound. Memory: sites x labels.
+        The lower bound is the energy, less what rounding of sums may have added where costs are not integers. Memory:
+        sites x labels.
 
     Examples
     --------
@@ -47,5 +48,5 @@ def tree_bp(mrf: Any) -> MAPResult:
     forest.sweep(x, check=False)
     run = Run("tree_bp", mrf, x, timer)
     run.stop(CONVERGED, "exact: the model is a tree")
-    run.bound = run.energy
+    run.bound = exact_bound(mrf, run.energy)
     return run.result()

@@ -8,16 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from treefield.kernels.kinds import BinaryRule, EnvelopeRule, LinearRule, LinearWindowRule, TableRule, WindowRule
 from treefield.models.pairwise import edge_shape
 from treefield.trees.fixed_point import (
     ARITHMETICS,
     fixed_point,
     is_positive,
-    is_whole,
-    largest_weight,
     least_of,
-    pairwise_values,
     possible,
     raised_costs,
     unit_of,
@@ -26,7 +22,10 @@ from treefield.trees.schedules import LANES
 from treefield.validation import choice, writable
 
 _PARTS = 2**16  # int16 shares are given in units of one in so many
-_ROUNDINGS = 64  # in float64: at most so many roundings lead from one site's costs to what it adds to the bound
+_EPS = float(np.finfo(np.float64).eps)
+# How often float64 rounds numbers of the size of a site's pairwise costs on the way to the bound, at most: where costs
+# are packed and added up, in any arithmetic; and where messages are made of them and the bound is summed.
+_PACKING, _PASSING = 4, 1024
 
 
 class Dual:
@@ -74,17 +73,23 @@ class Dual:
 
         mrf, whole = self._mrf, self.arithmetic != "float64"
         weights = mrf.edge_weights()
-        reach = _reach(mrf, weights)
+        spans = _edge_spans(mrf, weights)
+        reach = _reach(mrf, spans)
         self._place_weights(weights)
         self._place_shares()
         best, magnitude = pack_costs(self._strips, mrf.flat_unary, reach, self._scale, whole)
         base = 0.0 if mrf.has_edge_tables else least_of(mrf.pairwise.costs(mrf.labels))
+        factors = sum(float(np.abs(weight).sum()) for weight in weights)
         self._constant = best + base * sum(float(weight.sum()) for weight in weights)
-        magnitude += abs(base) * sum(float(np.abs(weight).sum()) for weight in weights) + _magnitude(mrf, reach)
-        self._margin = (1 if whole else _ROUNDINGS) * np.finfo(np.float64).eps * mrf.size * magnitude
+        # pack_costs adds up rows, then their sums; NumPy adds up pairs
+        depth = self._strips.planes * self._strips.rows + self._strips.steps
+        self._margin = _EPS * (depth * magnitude + 64 * abs(base) * factors + _PACKING * float(reach.sum()))
         if not whole:
-            self._margin += len(mrf.shape) * mrf.size * largest_weight(mrf) * _unevenness(mrf)
-        self._rounds_up = is_whole(mrf)
+            table = np.zeros((0, 0)) if mrf.has_edge_tables else mrf.pairwise.table(mrf.labels)
+            error = self._rule.message_error(table)
+            self._margin += _PASSING * _EPS * float(reach.sum()) + error.absolute * factors
+            self._margin += error.relative * sum(float(span.sum()) for span in spans)
+        self._rounds_up = mrf.is_whole
         if is_positive(mrf):
             self.bound = max(self.bound, 0.0)
         self._filled = True
@@ -135,11 +140,9 @@ class Dual:
             self._fill()
         pass_forward(self._strips, self._rule, self._scratch)
         from_strips(self._strips, flat)
-        found = self._constant + pass_backward(self._strips, self._rule, self._scratch) / self._scale
-        found -= self._margin + np.finfo(np.float64).eps * abs(found)
-        if self._rounds_up:
-            found = math.ceil(found)
-        self.bound = max(self.bound, float(found))
+        raised = pass_backward(self._strips, self._rule, self._scratch) / self._scale
+        found = self._constant + raised - (self._margin + 2 * _EPS * (abs(self._constant) + abs(raised)))
+        self.bound = max(self.bound, float(math.ceil(found) if self._rounds_up else found))
         return self.bound
 
     def refine(self) -> bool:
@@ -171,52 +174,28 @@ def lanes(dtype: np.dtype) -> int:
     return 2 * LANES if dtype == np.int16 else LANES
 
 
-def _reach(mrf: Any, weights: list[np.ndarray]) -> np.ndarray:
-    """How much the pairwise costs of each site can differ between its labels: a label whose unary cost is that much
-    above the best is never worth it."""
-    reach = np.zeros(mrf.shape)
+def _edge_spans(mrf: Any, weights: list[np.ndarray]) -> list[np.ndarray]:
+    """How far the costs of each edge, and 0, lie apart; one array per axis. No message is larger."""
+    spans = []
     for axis, weight in enumerate(weights):
         if mrf.has_edge_tables:
             table = mrf.pairwise.tables[axis]
             span = table.max(axis=(-2, -1), initial=0).astype(np.float64) - table.min(axis=(-2, -1), initial=0)
         else:
             span = raised_costs(mrf).max()
-        span = np.where(weight == 0, 0.0, np.abs(weight) * np.where(weight == 0, 0.0, span))
+        span = np.abs(weight) * np.where(weight == 0, 0.0, span)
+        spans.append(np.minimum(span, min(2 * mrf.big, np.finfo(np.float64).max)))
+    return spans
+
+
+def _reach(mrf: Any, spans: list[np.ndarray]) -> np.ndarray:
+    """How much the pairwise costs of each site can differ between its labels: a label whose unary cost is that much
+    above the best is never worth it."""
+    reach = np.zeros(mrf.shape)
+    for axis, span in enumerate(spans):
         for pad in ((0, 1), (1, 0)):
             reach += np.pad(span, [pad if a == axis else (0, 0) for a in range(reach.ndim)])
-    return np.minimum(reach, min(mrf.big, np.finfo(np.float64).max)).reshape(-1)
-
-
-def _magnitude(mrf: Any, reach: np.ndarray) -> float:
-    """What costs and messages, at any step of computing them in float64, can be."""
-    rule = mrf.rule(np.float64)
-    steepest = max((_largest_finite(row) for costs in pairwise_values(mrf) for row in costs), default=0.0)
-    if isinstance(rule, EnvelopeRule):  # where parabolas meet is rounded as the positions are
-        values, cutoff = rule.truncated.values, float(rule.truncated.cutoff64[0])
-        steepest = max(steepest, math.sqrt(cutoff) * float(np.abs(values).max()))
-    elif isinstance(rule, TableRule | BinaryRule):  # with what stands in for forbidden pairs
-        steepest = max(steepest, float(rule.table.max()))
-    return 4 * float(reach.max()) + 4 * len(mrf.shape) * largest_weight(mrf) * steepest
-
-
-def _largest_finite(costs: np.ndarray) -> float:
-    finite = costs[np.isfinite(costs)]
-    return max(float(finite.max(initial=0)), -float(finite.min(initial=0)))
-
-
-def _unevenness(mrf: Any) -> float:
-    """How far off the pairwise cost messages are: to them labels that nearly are evenly spaced, and positions are
-    rounded. (In the lower envelope that counts as rounding.)"""
-    rule = mrf.rule(np.float64)
-    if not isinstance(rule, LinearRule | LinearWindowRule | WindowRule):
-        return 0.0
-    values, cutoff, spacing = rule.truncated.values, rule.truncated.cutoff, rule.truncated.spacing
-    apart = np.abs(np.subtract.outer(np.arange(mrf.labels), np.arange(mrf.labels)))
-    if not isinstance(rule, LinearRule):
-        used = np.append(rule.costs, np.full(mrf.labels, cutoff))[apart]
-    else:
-        used = np.minimum(apart * spacing if spacing > 0 else np.abs(np.subtract.outer(values, values)), cutoff)
-    return float(np.abs(used - mrf.pairwise.table(mrf.labels)).max())
+    return np.minimum(reach, np.finfo(np.float64).max).reshape(-1)
 
 
 def _planes(shape: tuple[int, ...]) -> tuple[int, int, int]:

@@ -148,15 +148,6 @@ def unit_of(costs: np.ndarray) -> float:
     return 0.0
 
 
-def is_whole(mrf: Any) -> bool:
-    """Whether all costs, and so all energies, are integers."""
-    return all(
-        value.dtype.kind in "bui" or bool(np.all(value == np.floor(value)))
-        for array in (*pairwise_values(mrf), all_weights(mrf), mrf.unary)
-        for value in _blocks(array.reshape(-1))
-    )
-
-
 def is_positive(mrf: Any) -> bool:
     """Whether no cost, and so no energy, is below 0."""
     values = [*pairwise_values(mrf), all_weights(mrf), mrf.unary]

@@ -11,6 +11,8 @@ from treefield.trees.conditional import padded
 from treefield.trees.schedules import LANES
 from treefield.validation import choice, writable
 
+_EPS = float(np.finfo(np.float64).eps)
+
 
 class GraphBeliefs:
     """The messages of belief propagation, all 0 at first. Memory: a float64 for each label at either end of each edge,
@@ -76,7 +78,7 @@ class GraphDual:
         nothing = self._graph._replace(starts=np.zeros(1, np.int64))
         with loading():
             kernels.pass_forward(nothing, self._messages, np.zeros(0, np.int32))
-            kernels.pass_backward(nothing, self._messages, 0.0)
+            kernels.pass_backward(nothing, self._messages)
 
     def iterate(self, x: np.ndarray) -> float:
         """One pass forward, whose decoding is written to the int32 labelling `x`, and one back; returns the bound,
@@ -84,12 +86,10 @@ class GraphDual:
         from treefield.kernels.graph_messages import pass_backward, pass_forward
 
         pass_forward(self._graph, self._messages, writable(x, self._mrf))
-        found, rounding = pass_backward(self._graph, self._messages, self._mrf.scale)
-        found += self._mrf.offset
-        found -= rounding + np.finfo(np.float64).eps * abs(found)
-        if self._mrf.is_whole:
-            found = math.ceil(found)
-        self.bound = max(self.bound, float(found))
+        least, rounding = pass_backward(self._graph, self._messages)
+        rounding += self._mrf.message_error + 2 * _EPS * (abs(least) + abs(self._mrf.offset))
+        found = least + self._mrf.offset - rounding
+        self.bound = max(self.bound, float(math.ceil(found) if self._mrf.is_whole else found))
         return self.bound
 
     def refine(self) -> bool:

@@ -1,0 +1,14 @@
+"""Sums of float64 numbers that lose next to nothing, however many there are."""
+
+from treefield.kernels.jit import inlined
+
+
+@inlined
+def add_exactly(total, carried, value):
+    """Add a value to ``total + carried``, where `carried` collects what rounding takes off the total (Neumaier)."""
+    grown = total + value
+    if abs(total) >= abs(value):
+        carried += (total - grown) + value
+    else:
+        carried += (value - grown) + total
+    return grown, carried
