@@ -153,7 +153,7 @@ def test_tree_bp_follows_the_edges_that_have_weight():
     mrf = tf.GridMRF(rng.random((4, 4, 2)), tf.Potts(0.3), weights=(down, 1))
     res = tf.tree_bp(mrf)
     energies = [mrf.energy(np.array(list(np.binary_repr(i, 16)), int).reshape(4, 4)) for i in range(0, 2**16, 7)]
-    assert res.fun <= min(energies) and res.gap == 0 and "exact" in res.message
+    assert res.fun <= min(energies) and 0 <= res.gap <= 1e-10 and "exact" in res.message
 
 
 def test_a_result_can_be_pickled_and_drawn(mrf):

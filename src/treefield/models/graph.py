@@ -41,7 +41,6 @@ class GraphMRF(FromGraphs, Model):
     Attributes
     ----------
     shape : ``(n,)``, the shape of a labelling.
-    is_whole : whether every energy is an integer.
     label_counts : the number of labels of each site.
     labels : the greatest of these.
     edges : (m, 2), the first and second site of each edge, merged.
@@ -74,7 +73,7 @@ class GraphMRF(FromGraphs, Model):
         self.offset = real_scalar(offset, "offset")
         self._starts = np.concatenate([[0], np.cumsum(self.label_counts, dtype=np.int64)])
         joined = as_edges(edges, pairwise, weights, self.label_counts)
-        self.is_whole: bool = joined.is_whole and are_integers(unary) and self.offset.is_integer()
+        self._has_whole_costs = joined.is_whole and are_integers(unary)
         if len(joined.loop_sites):
             unary = unary.astype(np.float64)
             places, costs = joined.loops(self._starts, self.label_counts)
@@ -264,13 +263,18 @@ class GraphMRF(FromGraphs, Model):
         forbidden."""
         return self._big
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every energy is an integer."""
+        return self._has_whole_costs and float(self.offset).is_integer()
+
     @functools.cached_property
     def message_error(self) -> float:
         """How far rounding can raise the sum of all messages of one pass, in float64, and that of merged edges any
         energy."""
         return self._joined.message_error() + self._joined.rounding
 
-    @functools.cached_property
+    @property
     def rounding(self) -> float:
         """How far rounding can raise the energy of a labelling that an exact method finds above the exact minimum."""
         terms = self.size + len(self.edges) + self.labels

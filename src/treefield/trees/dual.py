@@ -73,8 +73,7 @@ class Dual:
 
         mrf, whole = self._mrf, self.arithmetic != "float64"
         weights = mrf.edge_weights()
-        spans = _edge_spans(mrf, weights)
-        reach = _reach(mrf, spans)
+        reach = _reach(mrf, weights)
         self._place_weights(weights)
         self._place_shares()
         best, magnitude = pack_costs(self._strips, mrf.flat_unary, reach, self._scale, whole)
@@ -87,8 +86,7 @@ class Dual:
         if not whole:
             table = np.zeros((0, 0)) if mrf.has_edge_tables else mrf.pairwise.table(mrf.labels)
             error = self._rule.message_error(table)
-            self._margin += _PASSING * _EPS * float(reach.sum()) + error.absolute * factors
-            self._margin += error.relative * sum(float(span.sum()) for span in spans)
+            self._margin += (_PASSING * _EPS + error.relative) * float(reach.sum()) + error.absolute * factors
         self._rounds_up = mrf.is_whole
         if is_positive(mrf):
             self.bound = max(self.bound, 0.0)
@@ -174,28 +172,27 @@ def lanes(dtype: np.dtype) -> int:
     return 2 * LANES if dtype == np.int16 else LANES
 
 
-def _edge_spans(mrf: Any, weights: list[np.ndarray]) -> list[np.ndarray]:
-    """How far the costs of each edge, and 0, lie apart; one array per axis. No message is larger."""
-    spans = []
-    for axis, weight in enumerate(weights):
-        if mrf.has_edge_tables:
-            table = mrf.pairwise.tables[axis]
-            span = table.max(axis=(-2, -1), initial=0).astype(np.float64) - table.min(axis=(-2, -1), initial=0)
-        else:
-            span = raised_costs(mrf).max()
-        span = np.abs(weight) * np.where(weight == 0, 0.0, span)
-        spans.append(np.minimum(span, min(2 * mrf.big, np.finfo(np.float64).max)))
-    return spans
-
-
-def _reach(mrf: Any, spans: list[np.ndarray]) -> np.ndarray:
-    """How much the pairwise costs of each site can differ between its labels: a label whose unary cost is that much
-    above the best is never worth it."""
+def _reach(mrf: Any, weights: list[np.ndarray]) -> np.ndarray:
+    """How far the costs of each site's edges, and 0, lie apart, added up. No message is larger, and a label whose unary
+    cost is that much above the best is never worth it."""
     reach = np.zeros(mrf.shape)
-    for axis, span in enumerate(spans):
-        for pad in ((0, 1), (1, 0)):
-            reach += np.pad(span, [pad if a == axis else (0, 0) for a in range(reach.ndim)])
-    return np.minimum(reach, np.finfo(np.float64).max).reshape(-1)
+    for axis, weight in enumerate(weights):
+        inner = [slice(None)] * reach.ndim
+        for part in (slice(None, -1), slice(1, None)):
+            inner[axis] = part
+            reach[tuple(inner)] += _edge_spans(mrf, axis, weight)
+    return np.minimum(reach, np.finfo(np.float64).max, out=reach).reshape(-1)
+
+
+def _edge_spans(mrf: Any, axis: int, weight: np.ndarray) -> np.ndarray:
+    """How far the costs of each edge along an axis, and 0, lie apart."""
+    if mrf.has_edge_tables:
+        table = mrf.pairwise.tables[axis]
+        span = table.max(axis=(-2, -1), initial=0).astype(np.float64) - table.min(axis=(-2, -1), initial=0)
+    else:
+        span = raised_costs(mrf).max()
+    span = np.abs(weight) * np.where(weight == 0, 0.0, span)
+    return np.minimum(span, min(2 * mrf.big, np.finfo(np.float64).max))
 
 
 def _planes(shape: tuple[int, ...]) -> tuple[int, int, int]:
