@@ -29,6 +29,13 @@ class Own:
         return UniformJump(self.share)(x, mrf, rng)
 
 
+class Shown(Own):
+    """A jump with a repr that shows its settings."""
+
+    def __repr__(self):
+        return f"Shown({self.share!r})"
+
+
 def wide(x, mrf, rng):
     return UniformJump(0.5)(x, mrf, rng)
 
@@ -104,6 +111,10 @@ PAIRS = {
     "bound methods": (Own(0.1).__call__, Own(0.2).__call__),
     "partial functions": (functools.partial(closed, 0.1), functools.partial(closed, 0.2)),
     "compiled functions": (compiled(1), compiled(2)),
+    "cached functions": (functools.cache(closed(0.1)), functools.cache(closed(0.2))),
+    "universal functions": (closed(np.add), closed(np.multiply)),
+    "reprs of large arrays": (Shown(np.zeros(5000)), Shown(np.arange(5000) == 2500.0)),
+    "reprs of close numbers": (Shown(np.array([0.1])), Shown(np.array([0.1 + 1e-15]))),
     "recursive functions": (recursive(0), recursive(1)),
     "inside a mixture": (MixedJump([wide, closed(0.1)]), MixedJump([wide, closed(0.2)])),
     "inside an acceptance": (Unvisited(Own(0.1)), Unvisited(Own(0.2))),
@@ -131,10 +142,6 @@ def test_a_changed_global_variable_makes_another_jump(monkeypatch):
 
 
 def test_an_object_with_a_repr_is_known_by_it_alone():
-    class Shown(Own):
-        def __repr__(self):
-            return f"Shown({self.share})"
-
     jump = Shown()
     jump.calls = 17
     assert described(jump, "jump") == described(Shown(), "jump") == "Shown(0.1)"

@@ -73,7 +73,7 @@ def anneal(
         limits["maxiter"] = _MAXITER
     sweeps = limits["maxiter"] if schedule == "geometric" else None  # the log schedule does not look at its end
     settings = {"schedule": schedule, "temperatures": given, "sweeps": sweeps}
-    file, saved = opened(checkpoint, "anneal", mrf, lambda: settings)
+    file, saved = opened(checkpoint, "anneal", mrf, settings)
     run, rng = begin("anneal", mrf, x0, rng, limits, saved)
     with run:
         run.keep_best()

@@ -21,7 +21,7 @@ import pathlib
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -47,11 +47,9 @@ class Saved:
     state: Any
     arrays: dict[str, np.ndarray]
 
-    @contextlib.contextmanager
-    def checking(self) -> Iterator[None]:
+    def checking(self) -> contextlib.AbstractContextManager[None]:
         """Turn any exception from checking or restoring the content into one error that names the file."""
-        with _checking(self.path):
-            yield
+        return _checking(self.path)
 
 
 class Checkpoint:
@@ -190,13 +188,13 @@ def opened(
     path: Any,
     method: str,
     mrf: Any,
-    settings: Callable[[], dict[str, Any]],
+    settings: dict[str, Any],
     stacks: dict[str, int] | None = None,
 ) -> tuple[Checkpoint | None, Saved | None]:
     """The checkpoint at a path and its content; None for one that does not exist."""
     if path is None:
         return None, None
-    file = Checkpoint(path, method, mrf, settings(), stacks)
+    file = Checkpoint(path, method, mrf, settings, stacks)
     return file, file.load()
 
 
@@ -248,6 +246,7 @@ def check_stream(state: Any, rng: np.random.Generator) -> None:
 
 
 def _refused(path: pathlib.Path, why: str) -> ValueError:
+    why = why.replace("\n", " ")  # reprs of arrays have several lines
     return ValueError(f"checkpoint {path} {why}; the file is left unchanged: give another path, or remove it")
 
 

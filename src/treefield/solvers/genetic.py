@@ -92,18 +92,11 @@ def genetic(
     trees = mrf.search_trees if trees is None else trees
     mrf.check_tree_set(trees, **options)
     limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, default=_MAXITER)
-
-    def settings() -> dict[str, Any]:
-        return {
-            "population": population,
-            "crossover": crossover,
-            "mutation": described(mutation, "mutation"),
-            "inner_iter": inner_iter,
-            "trees": described(trees, "trees"),
-            "order": order,
-            "bands": bands,
-        }
-
+    settings: dict[str, Any] = {}
+    if checkpoint is not None:
+        settings = {name: described(part, name) for name, part in (("mutation", mutation), ("trees", trees))}
+        settings |= {"population": population, "crossover": crossover, "inner_iter": inner_iter}
+        settings |= {"order": order, "bands": bands}
     file, saved = opened(checkpoint, "genetic", mrf, settings, {"population": population})
     run, rng = begin("genetic", mrf, x0, rng, limits, saved)
     with run:

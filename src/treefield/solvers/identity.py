@@ -8,6 +8,7 @@ modules, count by their names. A part whose content cannot be listed (an open fi
 
 from __future__ import annotations
 
+import copyreg
 import dis
 import functools
 import hashlib
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in a default repr; differs from one process to the next
+_LONGEST = 500  # characters of a repr that are kept as they are
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
 
 
@@ -33,10 +35,11 @@ def described(part: Any, name: str) -> str:
     """A part of a search (the argument `name`) as text: equal for equal parts, in any process; or an error."""
     if isinstance(part, list | tuple | np.ndarray):  # trees, given by their sites
         return f"trees {_Content().digest([np.asarray(sites, np.int64) for sites in part]).hex()}"
-    text = repr(part)
+    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):  # arrays in full
+        text = repr(part)
     if not _ADDRESS.search(text):
-        return text
-    short = _ADDRESS.sub("", text)
+        return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({_Content().digest(text).hex()})"
+    short = _ADDRESS.sub("", text)[:_LONGEST].replace("\n", " ")
     try:
         return f"{short} (code and values {_Content().digest(part).hex()})"
     except Exception as error:  # __reduce_ex__ of a foreign class may raise anything
@@ -123,12 +126,12 @@ def _parts_of(part: Any) -> Iterator[Any]:
     elif type(part).__module__.startswith("treefield.") and type(part).__repr__ is object.__repr__:
         raise TypeError(f"{type(part).__name__} holds buffers that change with use; name the trees with trees= instead")
     else:
-        reduced = part.__reduce_ex__(4)
-        yield from (
-            [reduced]
-            if isinstance(reduced, str)
-            else (list(one) if isinstance(one, Iterator) else one for one in reduced)
-        )
+        reduce = copyreg.dispatch_table.get(type(part))
+        reduced = part.__reduce_ex__(4) if reduce is None else reduce(part)
+        if isinstance(reduced, str):  # the name of a global object
+            yield from (getattr(part, "__module__", None), reduced, getattr(part, "__wrapped__", None))
+        else:
+            yield from (list(one) if isinstance(one, Iterator) else one for one in reduced)
 
 
 def _unwrapped(value: Any) -> Any:

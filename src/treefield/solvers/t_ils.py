@@ -158,17 +158,11 @@ def t_ils(
         trees = "sites"
     trees = mrf.paper_trees if trees is None else trees
     mrf.check_tree_set(trees, **options)
-
-    def settings() -> dict[str, Any]:
-        return {
-            "jump": described(jump, "jump"),
-            "accept": described(accept, "accept"),
-            "local_search": described(local_search, "local_search"),
-            "inner_iter": inner_iter,
-            "trees": described(trees, "trees"),
-            "order": order,
-            "bands": bands,
-        }
+    settings: dict[str, Any] = {}
+    if checkpoint is not None:
+        parts = {"jump": jump, "accept": accept, "local_search": local_search, "trees": trees}
+        settings = {name: described(part, name) for name, part in parts.items()}
+        settings |= {"inner_iter": inner_iter, "order": order, "bands": bands}
 
     def search(x0: Any, rng: Any, limits: dict[str, Any], threads: int | None, path: Any) -> MAPResult:
         file, saved = opened(path, "t_ils", mrf, settings)
