@@ -187,6 +187,15 @@ def count(value: Any, name: str, least: int = 0) -> int:
     return int(value)
 
 
+def fields(value: Any, name: str, *keys: str) -> list[Any]:
+    """The values of a dict that has exactly these keys, in their order, or an error."""
+    if not isinstance(value, dict):
+        raise TypeError(f"{name} must be a dict, got {_shown(value)}")
+    if value.keys() != set(keys):
+        raise ValueError(f"{name} must have the keys {', '.join(keys)}, got {', '.join(map(str, value)) or 'none'}")
+    return [value[key] for key in keys]
+
+
 def axis_of(value: Any, dimensions: int, name: str = "axis") -> int:
     """`value` as an axis of a grid of so many dimensions, from -dimensions to dimensions - 1, or an error."""
     axis = count(value, name, -dimensions)

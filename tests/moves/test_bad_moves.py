@@ -217,3 +217,39 @@ def test_a_refusal_comes_before_any_work(keywords):
     rng = np.random.default_rng(0)
     check_refused(lambda: tf.t_ils(MRF, rng=rng, **keywords), (TypeError, ValueError), next(iter(keywords)))
     assert rng.random() == np.random.default_rng(0).random()  # nothing has been drawn
+
+
+METROPOLIS = {"beta": 1.0, "taken": 1, "tried": 2}
+MIXED = {"won": [0.0], "spent": [0.0], "uses": [0], "jumps": [None], "last": 0, "kind": "own"}
+
+
+@pytest.mark.parametrize(
+    ("move", "state", "message"),
+    [
+        (Metropolis(), None, "must be a dict, got None"),
+        (Metropolis(), {"beta": 1.0}, "must have the keys beta, taken, tried, got beta"),
+        (Metropolis(), METROPOLIS | {"beta": 0}, r"beta = 0 cannot be the state of Metropolis\(\)"),
+        (Metropolis(), METROPOLIS | {"beta": "1"}, "beta must be a number"),
+        (Metropolis(), METROPOLIS | {"taken": 3}, "taken must be at most tried, got 3 and 2"),
+        (Metropolis(), METROPOLIS | {"tried": 2.5}, "tried must be an integer"),
+        (Metropolis(2), METROPOLIS, r"beta = 1 cannot be the state of Metropolis\(beta=2\.0\)"),
+        (PerComponent(), METROPOLIS, r"there is a state for Greedy\(\), which has no set_state"),
+        (Unvisited(Greedy()), {"places": [-1], "accept": None}, "places must be a list of 64-bit hashes"),
+        (Unvisited(Greedy()), {"places": [2**64], "accept": None}, "places must be a list of 64-bit hashes"),
+        (Unvisited(Greedy(), length=1), {"places": [1, 2], "accept": None}, "at most 1 different hashes, got 2"),
+        (Unvisited(Greedy()), {"places": [1, 1], "accept": None}, "different hashes"),
+        (Unvisited(Greedy()), {"places": [], "accept": METROPOLIS}, "there is a state for Greedy"),
+        (MixedJump([UniformJump()]), MIXED | {"won": []}, "won must be a list of 1 values"),
+        (MixedJump([UniformJump()]), MIXED | {"spent": [-1.0]}, "spent must be at least 0"),
+        (MixedJump([UniformJump()]), MIXED | {"won": [float("nan")]}, "must be finite"),
+        (MixedJump([UniformJump()]), MIXED | {"uses": [0.5]}, "uses must be an integer"),
+        (MixedJump([UniformJump()]), MIXED | {"last": 1}, "last must be the number of one of 1 jumps, got 1"),
+        (MixedJump([UniformJump()]), MIXED | {"kind": "grid"}, "kind = 'grid' cannot be the state of MixedJump"),
+        (MixedJump([UniformJump()]), MIXED | {"jumps": [1]}, "there is a state for UniformJump"),
+        (MixedJump(), MIXED, "kind = 'own' cannot be the state of MixedJump"),
+    ],
+    ids=str,
+)
+def test_a_state_that_a_move_cannot_have_is_refused(move, state, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        move.set_state(state)

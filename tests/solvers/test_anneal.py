@@ -93,7 +93,7 @@ def test_a_geometric_run_that_was_stopped_goes_on_to_the_same_end(mrf, tmp_path)
     resumed = tf.anneal(mrf, maxiter=20, checkpoint=path)
     np.testing.assert_array_equal(resumed.x, whole.x)
     np.testing.assert_array_equal(resumed.trace["energy"], whole.trace["energy"])
-    with pytest.raises(ValueError, match="sweeps=20, this has 40"):  # another schedule
+    with pytest.raises(ValueError, match="sweeps=20, this search has sweeps=40"):  # another schedule
         tf.anneal(mrf, maxiter=40, checkpoint=path)
 
 

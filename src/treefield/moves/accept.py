@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from treefield.moves.protocol import restore, state_of
-from treefield.validation import real_scalar
+from treefield.validation import count, fields, real_scalar
 
 _RAISE = 0.8  # the paper's factor on beta
 _LOW, _HIGH = 0.45, 0.55  # acceptance rates between which beta stays
@@ -93,7 +93,15 @@ class Metropolis(_Rule):
         return {"beta": self.beta, "taken": self.taken, "tried": self.tried}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        self.beta, self.taken, self.tried = state["beta"], state["taken"], state["tried"]
+        beta, taken, tried = fields(state, "the state of Metropolis", "beta", "taken", "tried")
+        beta = real_scalar(beta, "beta", infinite=True)
+        if not _LEAST <= beta <= _MOST if self.adapts else beta != self.beta:
+            raise ValueError(f"beta = {beta:g} cannot be the state of {self!r}")
+        tried = count(tried, "tried")
+        taken = count(taken, "taken")
+        if taken > tried:
+            raise ValueError(f"taken must be at most tried, got {taken} and {tried}")
+        self.beta, self.taken, self.tried = beta, taken, tried
 
 
 class Greedy(_Rule):

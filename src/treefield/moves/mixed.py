@@ -12,6 +12,7 @@ from treefield.moves.boxes import BoxJump
 from treefield.moves.heat import HeatJump
 from treefield.moves.protocol import own_work, restore, state_of
 from treefield.moves.segments import SegmentJump
+from treefield.validation import count, fields, not_negative
 
 _MEMORY = 0.5  # how much of what a kind has won counts after its next use
 _NOTHING = 1e-200  # a rate below is that of kinds that have long won nothing
@@ -123,9 +124,20 @@ class MixedJump:
         return learnt | {"last": self.last, "jumps": inner, "kind": self.kind}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        if state["kind"] in _USUAL:
-            self._suit(state["kind"])
-        self.won, self.spent, self.uses = (np.array(state[name]) for name in ("won", "spent", "uses"))
-        self.last = state["last"]
-        for jump, inner in zip(self.jumps, state["jumps"], strict=True):
-            restore(jump, inner)
+        names = "won", "spent", "uses", "jumps", "last", "kind"
+        *lists, last, kind = fields(state, "the state of MixedJump", *names)
+        if kind not in (("own",) if self.kind == "own" else (None, *_USUAL)):
+            raise ValueError(f"kind = {kind!r} cannot be the state of {self!r}")
+        if kind is not None:
+            self._suit(kind)
+        for name, values in zip(names, lists, strict=False):
+            if not isinstance(values, list) or len(values) != len(self.jumps):
+                raise ValueError(f"{name} must be a list of {len(self.jumps)} values, one for each jump")
+        won, spent, uses, inner = lists
+        self.won, self.spent = (np.array([not_negative(v, "won and spent") for v in values]) for values in (won, spent))
+        self.uses = np.array([count(value, "uses") for value in uses], np.int64)
+        self.last = count(last, "last")
+        if self.last >= len(self.jumps):
+            raise ValueError(f"last must be the number of one of {len(self.jumps)} jumps, got {last}")
+        for jump, learnt in zip(self.jumps, inner, strict=True):
+            restore(jump, learnt)

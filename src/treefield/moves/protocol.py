@@ -1,7 +1,8 @@
 """What a search asks of a move: a labelling that is one, how much work it was, and what it has learnt.
 
 A jump that learns which of its kinds pay has ``learn(won, work)``. A move whose state must outlive the process has
-``get_state()``, which returns what JSON can hold, and ``set_state(state)``; checkpoints keep it.
+``get_state()``, which returns what JSON can hold, and ``set_state(state)``; checkpoints keep it. `set_state` raises an
+error for a state that `get_state` cannot have returned.
 """
 
 from __future__ import annotations
@@ -49,9 +50,11 @@ def state_of(move: Any) -> Any:
 
 
 def restore(move: Any, state: Any) -> None:
-    """Give a move back what it had learnt."""
+    """Set a move to a state that `state_of` returned, or raise an error."""
     if hasattr(move, "set_state"):
         move.set_state(state)
+    elif state is not None:
+        raise ValueError(f"there is a state for {move!r}, which has no set_state()")
 
 
 def usual_temperatures(mrf: Any, rng: np.random.Generator) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from treefield.moves.accept import PerComponent
 from treefield.moves.protocol import restore, state_of
-from treefield.validation import count
+from treefield.validation import count, fields
 
 
 class Unvisited:
@@ -85,5 +85,11 @@ class Unvisited:
         return {"places": list(self._places), "accept": state_of(self.accept)}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        self._places = OrderedDict.fromkeys(state["places"])
-        restore(self.accept, state["accept"])
+        places, accept = fields(state, "the state of Unvisited", "places", "accept")
+        if not isinstance(places, list) or not all(type(place) is int and 0 <= place < 2**64 for place in places):
+            raise ValueError("places must be a list of 64-bit hashes")
+        visited = OrderedDict.fromkeys(places)
+        if not len(visited) == len(places) <= self.length:
+            raise ValueError(f"places must be at most {self.length} different hashes, got {len(places)}")
+        restore(self.accept, accept)
+        self._places = visited

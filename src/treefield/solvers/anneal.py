@@ -12,7 +12,7 @@ from treefield.moves.protocol import falling, usual_temperatures
 from treefield.results import MAPResult
 from treefield.solvers.checkpoint import opened
 from treefield.solvers.run import Run, begin, checked_limits
-from treefield.validation import choice, model
+from treefield.validation import choice, fields, model
 
 _MAXITER = 1000  # sweeps where no limit is given
 
@@ -77,11 +77,17 @@ def anneal(
     run, rng = begin("anneal", mrf, x0, rng, limits, saved)
     with run:
         run.keep_best()
-        if saved is None:
-            hot, cold = given or usual_temperatures(mrf, rng)
-        else:
-            run.resume(rng, *saved)
-            hot, cold = saved[0]["temperatures"]
+        usual = given
+
+        def restore(numbers: Any, arrays: dict[str, np.ndarray]) -> None:
+            nonlocal usual
+            usual = falling(*fields(numbers, "search", "temperatures"))
+            if given not in (None, usual):
+                raise ValueError(f"temperatures must be {given}, got {usual}")
+
+        if saved is not None:
+            run.resume(saved, rng, restore)
+        hot, cold = usual or usual_temperatures(mrf, rng)
         sites = mrf.sampler()
         state: tuple[dict[str, Any], dict[str, np.ndarray]] = {"temperatures": (hot, cold)}, {}
         while run.goes_on():

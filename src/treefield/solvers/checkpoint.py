@@ -1,92 +1,157 @@
-"""Files from which a killed search goes on as if nothing had happened."""
+"""Checkpoint files: a killed search resumes from one and ends bit for bit as if it had never stopped.
+
+Layout: the line "treefield checkpoint 2"; a line with the BLAKE2b digest of every byte after it; a line of JSON with
+the search that wrote the file, its state, and the dtype and shape of each array; then the bytes of the arrays in that
+order. Nothing is parsed before the digest has been verified. Dtypes and shapes are those that the search needs: the
+file's must equal them. The digest finds damage; `Run.resume` checks the rest, so that not even a file made by hand
+leads to labels or positions out of range.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import copy
+import dataclasses
 import glob
 import hashlib
 import json
+import math
 import os
 import pathlib
-import re
 import threading
 import time
 import warnings
-import zipfile
-import zlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from treefield.models.stores import label_dtype
+from treefield.results import TRACE
+from treefield.solvers.identity import model_digest
+from treefield.validation import fields, labels_of
 
-_FORMAT = "treefield checkpoint 1"
-_INTERVAL = 1.0  # seconds between two files, at least
-_SHARE = 20  # and at least so many times what writing one takes
-# what reading a file that is no archive of arrays, or a damaged one, may raise
-_UNREADABLE = (OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
+_FORMAT = "treefield checkpoint 2"
+_MAGIC = f"{_FORMAT}\n".encode()
+_DIGEST_BYTES = 32
+_HEAD = len(_MAGIC) + 2 * _DIGEST_BYTES + 1  # the magic line, the digest in hexadecimal, a newline
+_INTERVAL = 1.0  # least seconds between two files
+_SHARE = 20  # least pause between two files, in multiples of the time it takes to write one
+
+
+@dataclasses.dataclass
+class Saved:
+    """The content of a checkpoint whose digest, owner, dtypes and shapes are right."""
+
+    path: pathlib.Path
+    state: Any
+    arrays: dict[str, np.ndarray]
+
+    def checking(self) -> contextlib.AbstractContextManager[None]:
+        """Turn any exception from checking or restoring the content into one error that names the file."""
+        return _checking(self.path)
 
 
 class Checkpoint:
-    """A file that is replaced every so often, atomically: at any moment it is either the old or the new one.
+    """A file that is replaced atomically, at intervals, by the state of one search.
 
-    It belongs to one model and one kind of search (`settings`, what JSON holds); that of another is refused and left as
-    it is.
+    The file belongs to one model and one search (its method and `settings`, which JSON can hold); a file of another one
+    is refused and left unchanged. `stacks` names the arrays, besides the labellings "x" and "best" and the trace, that
+    hold the given number of labellings each.
     """
 
-    def __init__(self, path: Any, method: str, mrf: Any, settings: dict[str, Any]) -> None:
+    def __init__(
+        self, path: Any, method: str, mrf: Any, settings: dict[str, Any], stacks: dict[str, int] | None = None
+    ) -> None:
         self.path = pathlib.Path(checked_path(path))
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"checkpoint {path}: there is no folder {self.path.parent}")
         if self.path.is_dir():
             raise IsADirectoryError(f"checkpoint {path} is a folder, expected the path of a file")
-        self._owner = {"method": method, "model": _fingerprint(mrf), "settings": _plain(settings)}
+        if self.path.exists() and not self.path.is_file():
+            raise ValueError(f"checkpoint {path} is not a regular file; give another path")
+        self._owner = {"method": method, "model": model_digest(mrf), "settings": _plain(settings)}
+        labels = label_dtype(mrf.labels)
+        self._specs = {"best": (labels, mrf.shape), "trace": (TRACE, (-1,)), "x": (labels, mrf.shape)}
+        self._specs |= {name: (labels, (number, *mrf.shape)) for name, number in (stacks or {}).items()}
         self._next = 0.0
         self._fresh = self.path.with_name(f".{self.path.name}.{os.getpid()}-{threading.get_ident()}")
         self._fresh.touch()  # an error now is better than one after an hour
         self._fresh.unlink()
 
-    def load(self) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
-        """What was saved, numbers and arrays; None if there is no file yet."""
+    def load(self) -> Saved | None:
+        """Read and check the file; None if there is none yet."""
         self._clean()
         if not self.path.exists():
             return None
+        content = self._verified()
+        with _checking(self.path):
+            line, _, data = content.partition(b"\n")
+            owner, state, specs = fields(json.loads(line), "the file", "owner", "state", "arrays")
+            owned = fields(owner, "owner", "method", "model", "settings")
+            if not isinstance(owned[2], dict):
+                raise TypeError(f"settings must be a dict, got {type(owned[2]).__name__}")
+        self._compare(*owned)
+        with _checking(self.path):
+            return Saved(self.path, state, self._split(specs, data))
+
+    def _verified(self) -> bytes:
+        """Everything after the digest, or an error if the file is of another format or does not match its digest."""
         try:
-            # np.load does not close a damaged file that it has opened itself
-            with self.path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-            header = json.loads(str(arrays.pop("header")))
-            known = header["format"] == _FORMAT
-            if known:
-                arrays = {name: arrays[name] for name in header["arrays"]}
-        except _UNREADABLE as error:
-            raise ValueError(
-                f"checkpoint {self.path} is not a file that treefield wrote ({error}); "
-                "it is left as it is: give another path, or remove it"
-            ) from None
-        if not known:
-            raise ValueError(f"checkpoint {self.path} has the format {header['format']!r}, expected {_FORMAT!r}")
-        self._compare(header["owner"])
-        return header["state"], arrays
+            with self.path.open("rb") as file:
+                head = file.read(_HEAD)
+                content = file.read() if head.startswith(_MAGIC) else b""
+        except OSError as error:
+            raise _refused(self.path, f"cannot be read ({error})") from None
+        if not head.startswith(_MAGIC):
+            found = _format_of(head)
+            if found is None:
+                raise _refused(self.path, "is not a treefield checkpoint")
+            raise _refused(self.path, f"has the format {found!r}, expected {_FORMAT!r}")
+        if head[len(_MAGIC) :] != _digest([content]):
+            raise _refused(self.path, "is damaged: its content does not match its checksum")
+        return content
+
+    def _split(self, specs: Any, data: bytes) -> dict[str, np.ndarray]:
+        """The arrays in `data`, each with the dtype and shape that this search needs."""
+        fields(specs, "arrays", *self._specs)
+        arrays, offset = {}, 0
+        for name, spec in specs.items():
+            dtype, shape = self._specs[name]
+            kind, lengths = fields(spec, name, "dtype", "shape")
+            if not isinstance(lengths, list) or not all(type(length) is int and length >= 0 for length in lengths):
+                raise ValueError(f"the shape of {name} must be a list of lengths")
+            expected = lengths[:1] if shape == (-1,) else list(shape)
+            if kind != _dtype_name(dtype) or lengths != expected:
+                raise ValueError(f"{name} is {kind} {lengths}, expected {_dtype_name(dtype)} {expected}")
+            end = offset + dtype.itemsize * math.prod(lengths)
+            if end > len(data):
+                raise ValueError(f"{name} ends at byte {end} of {len(data)}")
+            arrays[name] = np.frombuffer(data[offset:end], dtype).reshape(lengths)
+            offset = end
+        if offset != len(data):
+            raise ValueError(f"the arrays end at byte {offset} of {len(data)}")
+        return arrays
 
     def _clean(self) -> None:
-        """Remove what runs that were killed while they wrote have left."""
+        """Remove temporary files of processes that were killed while they wrote."""
         for left in self.path.parent.glob(f".{glob.escape(self.path.name)}.[0-9]*"):
             number = left.name.rpartition(".")[2].partition("-")[0]
             if number.isdigit() and not _alive(int(number)):
                 with contextlib.suppress(OSError):
                     left.unlink()
 
-    def _compare(self, found: dict[str, Any]) -> None:
-        kept = "; the file is left as it is: give another path, or remove it"
-        if found["method"] != self._owner["method"]:
-            raise ValueError(f"checkpoint {self.path} is of {found['method']}, this is {self._owner['method']}{kept}")
-        if found["model"] != self._owner["model"]:
-            raise ValueError(f"checkpoint {self.path} is of another model{kept}")
-        for name, value in self._owner["settings"].items():
-            if found["settings"].get(name) != value:
-                was = found["settings"].get(name)
-                raise ValueError(f"checkpoint {self.path} is of a search with {name}={was}, this has {value}{kept}")
+    def _compare(self, method: Any, model: Any, settings: dict[str, Any]) -> None:
+        """Raise unless the file was written by the same search of the same model."""
+        if method != self._owner["method"]:
+            raise _refused(self.path, f"was written by {method}, cannot resume {self._owner['method']}")
+        if model != self._owner["model"]:
+            raise _refused(self.path, "belongs to another model")
+        own: Any = self._owner["settings"]
+        for name in own | settings:
+            if name not in own or name not in settings or settings[name] != own[name]:
+                was, now = settings.get(name), own.get(name)
+                raise _refused(self.path, f"was written with {name}={was}, this search has {name}={now}")
 
     @property
     def due(self) -> bool:
@@ -94,13 +159,19 @@ class Checkpoint:
         return time.monotonic() >= self._next
 
     def save(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Replace the file. If that fails, the old one stays, and a warning says so: the search is worth more."""
+        """Replace the file. If that fails, the old one stays and a warning says so: the search is worth more."""
         start = time.monotonic()
-        header = json.dumps({"format": _FORMAT, "owner": self._owner, "state": _plain(state), "arrays": sorted(arrays)})
+        specs = {name: {"dtype": _dtype_name(array.dtype), "shape": array.shape} for name, array in arrays.items()}
+        header = json.dumps({"owner": self._owner, "state": _plain(state), "arrays": specs})
+        parts: list[Any] = [
+            f"{header}\n".encode(),
+            *(np.ascontiguousarray(a).reshape(-1).view(np.uint8) for a in arrays.values()),
+        ]
         fresh = self._fresh
         try:
             with fresh.open("wb") as file:
-                np.savez(file, allow_pickle=False, header=np.array(header), **arrays)
+                file.write(_MAGIC + _digest(parts))
+                file.writelines(parts)
                 file.flush()
                 os.fsync(file.fileno())
             fresh.replace(self.path)
@@ -113,16 +184,22 @@ class Checkpoint:
         self._next = end + max(_INTERVAL, _SHARE * (end - start))
 
 
-def opened(path: Any, method: str, mrf: Any, settings: dict[str, Any]) -> tuple[Checkpoint | None, Any]:
-    """The checkpoint at a path and what it holds; None for either that there is not."""
+def opened(
+    path: Any,
+    method: str,
+    mrf: Any,
+    settings: dict[str, Any],
+    stacks: dict[str, int] | None = None,
+) -> tuple[Checkpoint | None, Saved | None]:
+    """The checkpoint at a path and its content; None for one that does not exist."""
     if path is None:
         return None, None
-    file = Checkpoint(path, method, mrf, settings)
+    file = Checkpoint(path, method, mrf, settings, stacks)
     return file, file.load()
 
 
 def compact(labellings: Any, mrf: Any) -> np.ndarray:
-    """Labellings in the smallest type that holds the model's labels."""
+    """Labellings in the smallest integer type that holds the model's labels."""
     return np.asarray(labellings).astype(label_dtype(mrf.labels))
 
 
@@ -133,41 +210,97 @@ def checked_path(path: Any) -> str:
     return str(pathlib.Path(os.fsdecode(path)).resolve())
 
 
+def as_labelling(array: np.ndarray, mrf: Any, name: str) -> np.ndarray:
+    """A saved labelling as int32, or an error if a label is out of range."""
+    x = np.ascontiguousarray(array, np.int32)
+    labels_of(x, mrf, name)
+    return x
+
+
+def check_trace(trace: np.ndarray, nit: int, best: float) -> None:
+    """Raise unless a saved trace has one row for each of `nit` iterations, after one or two for the start."""
+    extra = len(trace) - 1 - nit
+    if extra not in (0, 1) or not np.array_equal(trace["iteration"], np.maximum(np.arange(len(trace)) - extra, 0)):
+        raise ValueError(f"trace does not have one row for each of {nit} iterations")
+    if not np.isfinite(trace["seconds"]).all():
+        raise ValueError("trace has seconds that are not finite")
+    if np.isnan(trace["energy"]).any() or np.isnan(trace["best"]).any() or not np.isnan(trace["bound"]).all():
+        raise ValueError("trace has an energy that is NaN, or a bound")
+    if trace["best"][-1] != best:
+        raise ValueError(f"trace ends with the best energy {trace['best'][-1]}, but best_rank says {best}")
+
+
+def check_stream(state: Any, rng: np.random.Generator) -> None:
+    """Raise unless `state` is a state of the generator's kind of random numbers; the generator stays unchanged."""
+    trial = copy.deepcopy(rng.bit_generator)
+    name = type(trial).__name__
+    found = state.get("bit_generator") if isinstance(state, dict) else None
+    if found != name:
+        raise ValueError(f"its random numbers come from {found}, but rng draws from {name}")
+    trial.state = state
+    # NumPy accepts any position in a buffer, also one past its end
+    read = {"MT19937": lambda: (state["state"]["pos"], 624), "Philox": lambda: (state["buffer_pos"], 4)}
+    position, length = read.get(name, lambda: (0, 0))()
+    if _plain(trial.state) != state or not 0 <= position <= length or state.get("has_uint32", 0) not in (0, 1):
+        raise ValueError(f"rng is not a state of {name}")
+
+
+def _refused(path: pathlib.Path, why: str) -> ValueError:
+    why = why.replace("\n", " ")  # reprs of arrays have several lines
+    return ValueError(f"checkpoint {path} {why}; the file is left unchanged: give another path, or remove it")
+
+
+@contextlib.contextmanager
+def _checking(path: pathlib.Path) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # also from a set_state() of the user's
+        text = " ".join(str(error).split())
+        why = text if isinstance(error, ValueError) else f"{type(error).__name__}: {text}"
+        raise _refused(path, f"cannot be resumed ({why})") from error
+
+
+def _format_of(head: bytes) -> str | None:
+    """The format of a file that begins with `head`; None if no version of treefield wrote it."""
+    if head.startswith(_FORMAT[:-1].encode()):
+        return head.partition(b"\n")[0][:40].decode("ascii", "replace")
+    if head.startswith(b"PK") and head[30:40] == b"header.npy":  # an .npz archive
+        return "treefield checkpoint 1"
+    return None
+
+
+def _digest(parts: list[Any]) -> bytes:
+    """The line with the digest of all parts."""
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for part in parts:
+        digest.update(part)
+    return f"{digest.hexdigest()}\n".encode()
+
+
+def _dtype_name(dtype: np.dtype) -> str:
+    """A dtype as text, with its byte order and fields."""
+    return str(np.lib.format.dtype_to_descr(dtype))
+
+
 def _alive(process: int) -> bool:
-    """Whether a process may still be running; elsewhere than on POSIX there is no way to ask."""
+    """Whether a process may still be running; always True where POSIX signals are missing."""
     if os.name != "posix":
         return True
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # it is someone else's
+    except OSError:  # another user's
         return True
     return True
 
 
-def described(part: Any) -> str:
-    """A part of a search by which it is known again in another process."""
-    if isinstance(part, list | tuple | np.ndarray):  # trees of the user's own
-        digest = hashlib.blake2b(digest_size=16)
-        for sites in part:
-            digest.update(repr(np.asarray(sites).tolist()).encode())
-        return f"trees {digest.hexdigest()}"
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(part))  # addresses differ from one process to the next
-
-
 def _plain(value: Any) -> Any:
-    """As JSON gives it back."""
-    return json.loads(json.dumps(value, default=lambda item: item.tolist()))
+    """`value` as JSON gives it back."""
+    return json.loads(json.dumps(value, default=_listed))
 
 
-def _fingerprint(mrf: Any) -> str:
-    """A hash of everything that makes the model."""
-    digest = hashlib.blake2b(digest_size=16)
-    for part in mrf.parts():
-        if isinstance(part, np.ndarray):
-            digest.update(f"{part.dtype.str}{part.shape}".encode())
-            digest.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
-        else:
-            digest.update(repr(part).encode())
-    return digest.hexdigest()
+def _listed(item: Any) -> Any:
+    if not hasattr(item, "tolist"):
+        raise TypeError(f"a checkpoint keeps what JSON can hold, got a {type(item).__name__}")
+    return item.tolist()

@@ -11,10 +11,11 @@ import numpy as np
 from treefield.moves.protocol import jumped, restore, state_of, work
 from treefield.moves.reset import UniformJump
 from treefield.results import MAPResult
-from treefield.solvers.checkpoint import compact, described, opened
+from treefield.solvers.checkpoint import as_labelling, compact, opened
+from treefield.solvers.identity import described
 from treefield.solvers.merge import merge_into
 from treefield.solvers.run import Run, begin, checked_limits
-from treefield.validation import choice, count, function, model
+from treefield.validation import choice, count, fields, function, model
 
 _MAXITER = 100  # generations where no limit is given
 
@@ -91,27 +92,21 @@ def genetic(
     trees = mrf.search_trees if trees is None else trees
     mrf.check_tree_set(trees, **options)
     limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, default=_MAXITER)
-    settings = {
-        "population": population,
-        "crossover": crossover,
-        "mutation": described(mutation),
-        "inner_iter": inner_iter,
-        "trees": described(trees),
-        "order": order,
-        "bands": bands,
-    }
-    file, saved = opened(checkpoint, "genetic", mrf, settings)
+    settings: dict[str, Any] = {}
+    if checkpoint is not None:
+        settings = {name: described(part, name) for name, part in (("mutation", mutation), ("trees", trees))}
+        settings |= {"population": population, "crossover": crossover, "inner_iter": inner_iter}
+        settings |= {"order": order, "bands": bands}
+    file, saved = opened(checkpoint, "genetic", mrf, settings, {"population": population})
     run, rng = begin("genetic", mrf, x0, rng, limits, saved)
     with run:
-        if saved is not None:
-            run.resume(rng, *saved)
         tree_set = mrf.tree_set(trees, **options)
         search = _Population(run, rng, tree_set, copy.deepcopy(mutation), crossover, inner_iter)
         if saved is None:
             search.begin(population, random=x0 is None or (isinstance(x0, str) and x0 == "random"))
             run.record(search.gain(), iterations=0)
         else:
-            search.resume(*saved)
+            run.resume(saved, rng, search.restore)
         while run.goes_on():
             search.breed()
             run.record(search.gain())
@@ -206,8 +201,11 @@ class _Population:
         """What a checkpoint keeps."""
         return {"mutation": state_of(self._mutation)}, {"population": compact(self._individuals, self._mrf)}
 
-    def resume(self, numbers: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Go on from what `state` gave."""
-        restore(self._mutation, numbers["mutation"])
-        self._individuals = list(arrays["population"].astype(np.int32))
+    def restore(self, numbers: Any, arrays: dict[str, np.ndarray]) -> None:
+        """Set the individuals and the mutation to what `state` returned, or raise an error."""
+        (mutation,) = fields(numbers, "search", "mutation")
+        self._individuals = [as_labelling(x, self._mrf, "population") for x in arrays["population"]]
+        if not np.array_equal(self._individuals[0], self._run.x):
+            raise ValueError("x is not the first individual of the population")
+        restore(self._mutation, mutation)
         self._ranks = [self._rank(x) for x in self._individuals]

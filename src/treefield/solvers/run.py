@@ -12,11 +12,11 @@ import numpy as np
 
 from treefield.kernels.jit import compile_time, loading
 from treefield.results import TRACE, MAPResult, relative_gap
-from treefield.solvers.checkpoint import Checkpoint, compact
+from treefield.solvers.checkpoint import Checkpoint, Saved, as_labelling, check_stream, check_trace, compact
 from treefield.solvers.interrupt import Interrupts
 from treefield.solvers.progress import Bar
 from treefield.solvers.start import starting_labelling
-from treefield.validation import count, generator, real_scalar
+from treefield.validation import count, fields, generator, real_scalar
 
 ROUNDING = 1e-9  # relative to the energy: changes below may be rounding
 CONVERGED, MAXITER, TIME_LIMIT, CALLBACK, INTERRUPTED, FORBIDDEN = range(6)
@@ -252,8 +252,8 @@ class Run:
         rng: np.random.Generator,
         state: Callable[[], tuple[dict[str, Any], dict[str, np.ndarray]]],
     ) -> None:
-        """Write a checkpoint, if there is a file for it and it is time: the run, the generator, and what else the
-        solver needs to go on exactly as it would have: `state()`, numbers and arrays."""
+        """Write a checkpoint, if there is a file for it and it is time: the run, the generator, and the numbers and
+        arrays that the solver needs besides to continue exactly: `state()`."""
         if file is None or self._cut or not (self._message or file.due):
             return
         best = self.x if self._best is None else self._best
@@ -261,24 +261,45 @@ class Run:
         labellings = {"x": compact(self.x, self.mrf), "best": compact(best, self.mrf)}
         numbers, arrays = state()
         trace = {"trace": self._trace[: self._rows]}
-        file.save({"run": mine, "rng": rng.bit_generator.state, **numbers}, labellings | trace | arrays)
+        file.save({"run": mine, "rng": rng.bit_generator.state, "search": numbers}, labellings | trace | arrays)
 
-    def resume(self, rng: np.random.Generator, numbers: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Go on from what `save` wrote."""
-        mine = numbers["run"]
-        if type(rng.bit_generator).__name__ != numbers["rng"]["bit_generator"]:
-            raise ValueError(
-                f"the checkpoint's random numbers are from {numbers['rng']['bit_generator']}, "
-                f"but rng draws them from {type(rng.bit_generator).__name__}"
-            )
-        rng.bit_generator.state = numbers["rng"]
-        np.copyto(self.x, arrays["x"])
+    def resume(
+        self,
+        saved: Saved,
+        rng: np.random.Generator,
+        restore: Callable[[Any, dict[str, np.ndarray]], None],
+    ) -> None:
+        """Continue from what `save` wrote: check everything, have the solver `restore` its numbers and arrays, and set
+        the generator last. Raises an error that names the file, and leaves the generator alone, if anything is wrong.
+        """
+        with saved.checking():
+            mine, stream, search = fields(saved.state, "state", "run", "rng", "search")
+            check_stream(stream, rng)
+            self._restore(mine, saved.arrays)
+            restore(search, saved.arrays)
+            rng.bit_generator.state = stream
+
+    def _restore(self, numbers: Any, arrays: dict[str, np.ndarray]) -> None:
+        nit, rank, summed, gained = fields(numbers, "run", "nit", "best_rank", "summed", "gained")
+        self.nit = count(nit, "nit")
+        if not isinstance(rank, list) or len(rank) != 2:
+            raise ValueError(f"best_rank must be two numbers, got {rank!r}")
+        self._best_rank = count(rank[0], "best_rank[0]"), real_scalar(rank[1], "best_rank[1]", infinite=True)
+        if self._best_rank[0] > 0 and self.mrf.big == math.inf:
+            raise ValueError(f"best_rank counts {rank[0]} forbidden costs, but the model has none")
+        self._summed = real_scalar(summed, "summed", infinite=True)
+        self._last_gain = count(gained, "gained")
+        if self._last_gain > self.nit:
+            raise ValueError(f"gained must be at most nit = {self.nit}, got {gained}")
+        np.copyto(self.x, as_labelling(arrays["x"], self.mrf, "x"))
+        best = as_labelling(arrays["best"], self.mrf, "best")
         if self._best is not None:
-            np.copyto(self._best, arrays["best"])
+            np.copyto(self._best, best)
+        elif not np.array_equal(best, self.x):
+            raise ValueError("best differs from x, which is the best labelling of this solver")
+        check_trace(arrays["trace"], self.nit, self.best)
         self._trace, self._rows = arrays["trace"], len(arrays["trace"])
-        self.nit, self.energy = mine["nit"], float(self._trace["energy"][-1])
-        self._best_rank = (int(mine["best_rank"][0]), float(mine["best_rank"][1]))
-        self._summed, self._last_gain = mine["summed"], mine["gained"]
+        self.energy = float(self._trace["energy"][-1])
         self._timer = Timer(float(self._trace["seconds"][-1]))
 
 
@@ -294,9 +315,11 @@ def exact_bound(mrf: Any, energy: float) -> float:
     return float(math.ceil(bound)) if mrf.is_whole and math.isfinite(bound) else bound
 
 
-def begin(method: str, mrf: Any, x0: Any, rng: Any, limits: dict[str, Any], saved: Any = None) -> tuple[Run, Any]:
-    """A run within checked limits from the start that `x0` names, or from anywhere if it will be resumed from what was
-    `saved`; and the generator."""
+def begin(
+    method: str, mrf: Any, x0: Any, rng: Any, limits: dict[str, Any], saved: Saved | None = None
+) -> tuple[Run, np.random.Generator]:
+    """A run within checked limits, and its generator. It starts from `x0`, or with zeros if it is to be resumed from
+    `saved`."""
     rng = generator(rng)
     with loading():
         mrf.energy_parts(np.zeros(0, np.int32))

@@ -12,11 +12,12 @@ from treefield.moves.accept import Metropolis
 from treefield.moves.protocol import jumped, restore, state_of, work
 from treefield.moves.reset import UniformJump
 from treefield.results import MAPResult
-from treefield.solvers.checkpoint import Checkpoint, checked_path, described, opened
+from treefield.solvers.checkpoint import Checkpoint, Saved, checked_path, opened
+from treefield.solvers.identity import described
 from treefield.solvers.parallel import independent_searches
 from treefield.solvers.run import CONVERGED, ROUNDING, Run, begin, checked_limits
 from treefield.solvers.tiles import by_tiles
-from treefield.validation import choice, count, function, generator, is_tiled, labels_of, model
+from treefield.validation import choice, count, fields, function, generator, is_tiled, labels_of, model
 
 _MAXITER = 1000  # where no limit is given; the paper's number on stereo
 
@@ -88,9 +89,11 @@ def t_ils(
     progress : bool
         Show a progress bar with the energy, the best one and the share of jumps accepted.
     checkpoint : path, optional
-        A file that is written every second or so, and from which the search goes on if it is there: `x0` and `rng` are
-        then those of the file. A search that was killed ends as it would have. A file that belongs to another model or
-        to other settings is refused and not touched. With restarts there is one file for each: path.0, path.1, ...
+        A file that is written every second or so. If it exists, the search resumes from it, whatever `x0` and `rng`
+        are, and ends bit for bit as if it had never stopped. A file that is damaged, or belongs to another model or to
+        other settings, is refused with a ValueError and left unchanged. A `jump` or `accept` is recognised by its repr
+        or, if that is Python's default, by its code and the values it uses: see Notes. With restarts there is one file
+        for each: path.0, path.1, ...
     restarts : int
         So many independent searches, each with `maxiter` jumps; their results are merged, component by component, so
         that the outcome is no worse than the best of them.
@@ -107,6 +110,12 @@ def t_ils(
     The paper's text says that beta = 0 is greedy and a large beta accepts all; by its formula, which is followed here,
     it is the other way round. Memory: the tree set's (one packed copy of the unary per axis, little with
     ``memory="low"``) and a few labellings.
+
+    A checkpoint recognises a function, or an object with the default repr, by a digest of its content: the bytecode,
+    defaults, closure and global variables of a function, the attributes and the class of an object. Functions and
+    classes of installed packages count by their names, and so do modules. Thus a change of any value that it uses, or
+    of the Python version, makes another jump of it; to decide yourself what counts, give its class a ``__repr__``. An
+    object whose content cannot be listed, such as an open file, is refused at the start.
 
     Examples
     --------
@@ -149,15 +158,11 @@ def t_ils(
         trees = "sites"
     trees = mrf.paper_trees if trees is None else trees
     mrf.check_tree_set(trees, **options)
-    settings = {
-        "jump": described(jump),
-        "accept": described(accept),
-        "local_search": described(local_search),
-        "inner_iter": inner_iter,
-        "trees": described(trees),
-        "order": order,
-        "bands": bands,
-    }
+    settings: dict[str, Any] = {}
+    if checkpoint is not None:
+        parts = {"jump": jump, "accept": accept, "local_search": local_search, "trees": trees}
+        settings = {name: described(part, name) for name, part in parts.items()}
+        settings |= {"inner_iter": inner_iter, "order": order, "bands": bands}
 
     def search(x0: Any, rng: Any, limits: dict[str, Any], threads: int | None, path: Any) -> MAPResult:
         file, saved = opened(path, "t_ils", mrf, settings)
@@ -195,12 +200,11 @@ class _Search:
         self._inner_iter, self._max_backtracks, self._checkpoint = inner_iter, max_backtracks, checkpoint
         self._backtracks = 0
 
-    def resume(self, saved: Any) -> None:
-        """Go on from a checkpoint, if there is one."""
+    def resume(self, saved: Saved | None) -> None:
+        """Continue from a checkpoint, if there is one."""
         if saved is not None:
             self._run.keep_best()
-            self._run.resume(self._rng, *saved)
-            self._set_state(saved[0])
+            self._run.resume(saved, self._rng, self._restore)
 
     def run(self, first: bool) -> None:
         """Search until a limit is reached, at first for the first local minimum."""
@@ -249,7 +253,10 @@ class _Search:
         moves = {"jump": state_of(self._jump), "accept": state_of(self._accept)}
         return {"backtracks": self._backtracks, **moves}, {}
 
-    def _set_state(self, numbers: dict[str, Any]) -> None:
-        self._backtracks = numbers["backtracks"]
-        restore(self._jump, numbers["jump"])
-        restore(self._accept, numbers["accept"])
+    def _restore(self, numbers: Any, arrays: dict[str, np.ndarray]) -> None:
+        backtracks, jump, accept = fields(numbers, "search", "backtracks", "jump", "accept")
+        self._backtracks = count(backtracks, "backtracks")
+        if self._backtracks > self._run.nit:
+            raise ValueError(f"backtracks must be at most nit = {self._run.nit}, got {backtracks}")
+        restore(self._jump, jump)
+        restore(self._accept, accept)
