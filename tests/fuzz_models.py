@@ -21,7 +21,7 @@ COSTS = ("potts", "linear", "quadratic", "table", "tables", "function")
 KINDS = tuple(f"{family}-{cost}" for family in ("grid", "lattice", "graph") for cost in COSTS)
 DTYPES = ("bool", "uint8", "uint16", "int32", "int64", "float16", "float32", "float64")
 MOST_LABELLINGS = 4096
-_SPREADS = ((0, 0), (0, 0), (-6, 6), (0, 12), (-12, 12))  # powers of ten of the weights
+_SPREADS = ((0, 0), (0, 0), (-6, 6), (0, 12), (-12, 12), (-12, 12))  # powers of ten of the weights
 _SHAPES_2D = [(2, 3), (3, 3), (4, 2), (2, 4), (2, 2), (1, 6), (5, 1), (1, 1), (1, 3), (3, 1), (2, 5), (3, 4), (4, 4)]
 _SHAPES_3D = [(2, 2, 2), (2, 1, 3), (1, 3, 2), (3, 2, 1), (1, 1, 4), (3, 2, 2), (2, 2, 1), (3, 1, 3)]
 
@@ -182,16 +182,22 @@ class _Draw:
         # products: some of them are whole numbers in float64, but not exactly, as in 0.1 * 10
         self.style = self.pick("whole", "whole", "products", "tenths", "real", "real")
         self.is_whole = self.style in ("whole", "products")
-        self.scale = 1.0 if self.is_whole or self.chance(0.5) else 10.0 ** self.pick(-12, -6, -3, 3, 6)
-        self.spread = self.pick(*_SPREADS)
+        self.has_odd_costs = self.chance(0.5)  # if not, only the weights differ much in size
+        self.scale = 10.0 ** self.pick(-12, -6, -3, 3, 6) if not self.is_whole and self.rarely(0.7) else 1.0
+        low, high = self.pick(*_SPREADS)
+        self.spread = (max(low, 0), max(high, 0)) if self.is_whole and self.chance(0.6) else (low, high)
         self.dtype = self.pick(*DTYPES, "float64", "float64", "float32")
-        self.forbids = self.chance(0.35)
+        self.forbids = self.chance(0.4)
         self.forbids_pairs = self.forbids and cost in ("table", "tables", "function") and self.chance(0.8)
         self.is_signed = self.chance(0.5) and not self.forbids_pairs
         self.is_feasible = self.chance(0.8)
 
     def chance(self, p: float) -> bool:
         return bool(self.rng.random() < p)
+
+    def rarely(self, p: float) -> bool:
+        """The same for what makes costs odd."""
+        return self.chance(p) and self.has_odd_costs
 
     def pick(self, *options: Any) -> Any:
         return options[self.rng.integers(len(options))]
@@ -210,10 +216,11 @@ class _Draw:
         if kind == "b":
             return self.rng.random(size) < 0.5
         if kind in "ui":
-            high = self.pick(high, min(np.iinfo(self.dtype).max, self.pick(255, 65535, 2**26, 2**40, 2**53, 2**54)))
+            if self.rarely(0.7):
+                high = min(np.iinfo(self.dtype).max, self.pick(255, 65535, 2**26, 2**40, 2**53, 2**54))
             return self.rng.integers(-high if kind == "i" else 0, high, size, endpoint=True).astype(self.dtype)
         costs = self.numbers(size, -high, high, "whole" if self.is_whole else self.style) * self.scale
-        if self.chance(0.25):
+        if self.rarely(0.4):
             costs = costs + self.pick(1e6, 1e9, 1e15, -1e6, -1e15)
         most = 6e4 if self.dtype == "float16" else math.inf
         return np.clip(costs, -most, most).astype(self.dtype)
@@ -228,11 +235,11 @@ class _Draw:
     def table(self, size: tuple[int, int], kept: tuple[int, int]) -> np.ndarray:
         costs = self.numbers(size, -5, 9, "tenths" if self.style == "products" else self.style)
         costs = costs * (self.scale if self.chance(0.7) else 1.0)
-        if self.chance(0.2):
+        if self.rarely(0.3):
             costs = costs + self.pick(1e3, 1e6, 1e9, 1e15, 1234.5678)
         if size[0] == size[1] and self.chance(0.4):
             costs = np.triu(costs) + np.triu(costs, 1).T
-        if self.chance(0.1):
+        if self.rarely(0.2):
             costs = costs * 10.0 ** self.rng.integers(0, 9, size)
         if self.forbids_pairs:
             return self.forbid(costs, kept)
@@ -242,12 +249,9 @@ class _Draw:
     def factors(self, size: Any) -> np.ndarray:
         """Weights of edges."""
         low, high = self.spread
-        if self.is_whole:
-            exponents = self.rng.integers(max(0, low), max(0, high), size, endpoint=True)
-        else:
-            exponents = self.rng.uniform(low, high, size)
+        exponents = self.numbers(size, low, high, "whole" if self.is_whole else "real")
         style = "whole" if self.style == "products" else self.style
-        weights = self.numbers(size, -3 if self.is_signed else 0, 3, style) * 10.0 ** np.asarray(exponents)
+        weights = self.numbers(size, -3 if self.is_signed else 0, 3, style) * 10.0**exponents
         weights = np.where(self.rng.random(size) < self.pick(0.0, 0.1, 0.4), 0.0, weights)
         return weights * 10 if self.style == "products" else weights
 
@@ -255,7 +259,7 @@ class _Draw:
         """The weight of a pairwise cost."""
         style = "tenths" if self.style == "products" else self.style
         weight = float(self.numbers(None, 0, 6, style)) * (self.scale if self.chance(0.7) else 1.0)
-        if self.chance(0.2):
+        if self.rarely(0.4):
             weight *= 10.0 ** (self.pick(0, 3, 12) if self.is_whole else self.rng.uniform(-12, 12))
         return -weight if self.is_signed and self.chance(0.3) else weight
 
@@ -289,11 +293,11 @@ class _Draw:
             values = np.arange(labels) * float(self.numbers(None, 1, 4, style))
         else:
             values = np.cumsum(self.numbers(labels, 0, 6, style))
-        if self.chance(0.2):
+        if self.rarely(0.4):
             values = values * 10.0 ** self.pick(2, 4, *(() if self.is_whole else (-6, -3)))
-        if self.chance(0.3):
+        if self.rarely(0.5):
             values = values + self.pick(1e3, -1e6, 1e9, *(() if self.is_whole else (0.1, 1 / 3)))
-        if self.chance(0.1):
+        if self.rarely(0.2):
             values[0] -= 1e8
         return self.rng.permutation(values) if how == "unsorted" else values
 
