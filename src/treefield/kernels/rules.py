@@ -315,16 +315,20 @@ def _message_overload(kind, weight, edge, own_first, low, h, base, out, at, labe
 
         return binary
     if is_kind(kind, TableRule, CappedTableRule):
+        is_capped = is_kind(kind, CappedTableRule)  # known when compiled: no call of `_weighted` in the inner loop
 
         def table(kind, weight, edge, own_first, low, h, base, out, at, labels):
             step = width(h)
             own = labels if own_first else 1
             other = 1 if own_first else labels
             for s in range(labels):
-                value = load(h, base) - low + _weighted(kind, weight, full(kind.table[s * other]))
-                for t in range(1, labels):
-                    cost = _weighted(kind, weight, full(kind.table[t * own + s * other]))
-                    value = minimum(load(h, base + t * step) - low + cost, value)
+                value = weight  # of no meaning before the first label
+                for t in range(labels):
+                    cost = weight * full(kind.table[t * own + s * other])
+                    if is_capped:
+                        cost = minimum(cost, full(kind.cap[0]))
+                    cost = load(h, base + t * step) - low + cost
+                    value = cost if t == 0 else minimum(cost, value)
                 store(out, at + s * step, value)
 
         return table
