@@ -87,7 +87,7 @@ LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_limit_on_the_size_of_files_is_told_in_one_line(tmp_path, suffix):
+def test_a_limit_on_the_size_of_files_is_reported_in_one_line(tmp_path, suffix):
     pytest.importorskip("resource")
     write_image(tmp_path / "in.npy", np.arange(120000, dtype=np.uint16).reshape(300, 400))
     given = arguments_of("denoise", "in.npy", f"out{suffix}", *LIMIT)

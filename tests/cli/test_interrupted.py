@@ -190,9 +190,9 @@ module.{name} = sent
 """
 
 
-def signalled(folder, out, module, name, *numbers):
-    """Denoise tile by tile in a process that gets signals when it comes to call a function; returns its exit code."""
-    given = arguments_of("denoise", "in.png", out, *TILES)
+def signalled(folder, out, module, name, *numbers, options=TILES):
+    """Denoise in a process that gets signals when it comes to call a function; returns its exit code."""
+    given = arguments_of("denoise", "in.png", out, *options)
     given["args"][2] = SENT.format(module=module, name=name, numbers=tuple(map(int, numbers))) + ENTRY
     done = subprocess.run(**given, cwd=folder, capture_output=True, text=True, timeout=100)
     assert without_notice(done.stderr) == ""
@@ -207,11 +207,12 @@ def test_a_signal_just_after_the_output_was_begun_leaves_nothing(tmp_path, grey,
     assert [path.name for path in tmp_path.iterdir()] == ["in.png"]
 
 
+ENCODING = "io.images", "_encoded"
 PACKING = {
     "out.npy": ("io.files", "_replace"),
     "out.tif": ("io.tiff", "write_tiles"),
     "out.zarr": ("io.large", "_write_zarr"),
-    "out.png": ("io.images", "_encoded"),
+    "out.png": ENCODING,
 }
 
 
@@ -224,6 +225,17 @@ def test_a_signal_while_the_output_is_packed_waits_until_it_is_whole(tmp_path, g
     assert in_a_process("denoise", "in.png", "whole.npy", *TILES, cwd=tmp_path).code == 0
     with open_image(tmp_path / out) as found:
         np.testing.assert_array_equal(found[:, :], np.load(tmp_path / "whole.npy"))
+
+
+@pytest.mark.parametrize(("out", "module", "name"), [("out.tif", "io.tiff", "write_tiff"), ("out.png", *ENCODING)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_a_signal_while_an_image_in_memory_is_written_waits_until_it_is_whole(
+    tmp_path, grey, out, module, name, number, code
+):
+    write_image(tmp_path / "in.png", grey)
+    assert signalled(tmp_path, out, module, name, number, options=("--levels", 8)) == code
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.png", out]
+    assert read_image(tmp_path / out).shape == grey.shape
 
 
 @pytest.mark.parametrize("out", PACKING)

@@ -117,7 +117,7 @@ def denoise_tiled(
 
 @contextlib.contextmanager
 def _labels_kept_if_not_written(labels: pathlib.Path) -> Iterator[None]:
-    """If the image cannot be written, keep the labels that were found, and say so."""
+    """Keep the labels that were found if the image cannot be written, and say so in the error."""
     try:
         yield
     except Exception as error:

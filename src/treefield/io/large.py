@@ -75,7 +75,7 @@ def open_image(path: Any, scratch: Any = None) -> Iterator[Any]:
 def new_image(path: Any, shape: tuple[int, ...], dtype: Any, *, channels: bool, force: bool = False) -> Iterator[Any]:
     """An array of that shape that is written by slices, and is the image of the file in the end: TIFF, NPY or Zarr.
 
-    The space of the array is reserved at once, in a file beside `path`. If anything fails, nothing is left, and a file
+    The space of the array is reserved at once, in the folder of `path`. If anything fails, nothing is left, and a file
     that was there stays; but if the array is finished and cannot be packed, it is kept as .npy, as the error says.
     """
     path = check_new_image(path, force=force)
@@ -101,14 +101,14 @@ def draft(path: pathlib.Path, shape: tuple[int, ...], dtype: Any) -> Iterator[Fi
 
 @contextlib.contextmanager
 def kept_if_not_written(array: FileArray, path: pathlib.Path) -> Iterator[None]:
-    """If the file `path` cannot be made of a finished array, keep the array beside it, and say so."""
+    """Keep a finished array in the folder of `path` if that file cannot be written, and say so in the error."""
     try:
         yield
     except Exception as error:
-        cause = one_line(error).removesuffix(NOTHING_LEFT)
+        cause = str(error) if isinstance(error, OSError) else f"could not write {shown(path)}: {one_line(error)}"
         place = path.resolve() if path.is_symlink() else path
         kept = keep_file(array.path, place.with_name(f"{path.name}.npy"))
-        plain = OSError(f"{cause}; the finished image is kept in {shown(kept)}")
+        plain = OSError(f"{cause.removesuffix(NOTHING_LEFT)}; the finished image is kept in {shown(kept)}")
         plain.errno = getattr(error, "errno", None)
         raise plain from None
 
