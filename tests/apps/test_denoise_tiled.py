@@ -1,5 +1,9 @@
 """Denoising tile by tile gives what denoising in memory gives, and little else is in memory."""
 
+import errno
+import os
+import signal
+
 import numpy as np
 import pytest
 import zarr
@@ -106,3 +110,47 @@ REFUSED = {
 def test_what_cannot_be_restored_is_refused(name):
     arguments, keywords, error, message = REFUSED[name]
     check_refused(lambda: tf.denoise_tiled(*arguments, **keywords), error, message)
+
+
+class Watched:
+    """An array to write to, with something that happens first."""
+
+    def __init__(self, array, happens):
+        self.array, self.shape, self.dtype, self._happens = array, array.shape, array.dtype, happens
+
+    def __setitem__(self, box, values):
+        self._happens()
+        self.array[box] = values
+
+
+def full():
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_labels_that_were_found_are_kept_if_the_image_cannot_be_written(tmp_path):
+    given = {"levels": 12, "tile": 32, "rng": 0, "scratch": tmp_path}
+    with pytest.raises(OSError, match=r"could not write to out: .*No space left on device; .* kept in") as told:
+        tf.denoise_tiled(NOISY, Watched(NOISY.copy(), full), **given)
+    (kept,) = tmp_path.iterdir()
+    assert str(told.value).endswith(str(kept)) and kept.name == "treefield-labels.npy"
+    again = tf.denoise_tiled(NOISY, **given, x0=np.load(kept), time_limit=0)
+    np.testing.assert_array_equal(again, tf.denoise_tiled(NOISY, **given))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_a_channel_is_written_leaves_the_other_channels_as_they_came(tmp_path, number):
+    sent = []
+
+    def send():
+        if not sent:
+            sent.append(number)
+            os.kill(os.getpid(), number)
+
+    image = np.stack([NOISY, NOISY[::-1]])
+    out = Watched(np.zeros_like(image), send)
+    given = {"levels": 12, "tile": 32, "rng": 0, "channel_axis": 0, "scratch": tmp_path}
+    _, res = tf.denoise_tiled(image, out, full_output=True, **given)
+    assert res.status == 4 and not res.success and res.message.endswith("after the search")
+    np.testing.assert_array_equal(out.array[0], tf.denoise_tiled(image, **given)[0])
+    np.testing.assert_array_equal(out.array[1], image[1])
+    assert not list(tmp_path.iterdir())

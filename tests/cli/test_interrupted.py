@@ -11,7 +11,7 @@ import pytest
 
 import treefield as tf
 from command import ENTRY, arguments_of, in_a_process, listing, without_notice
-from treefield.io import read_image, write_image
+from treefield.io import open_image, read_image, write_image
 from treefield.kernels.jit import loading
 
 ENDLESS = ("--tol", 0, "--time-limit", 90, "--seed", 0)
@@ -176,3 +176,77 @@ def test_a_closed_pipe_is_no_error_to_tell():
     with subprocess.Popen(**given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         process.stdout.close()
         assert process.stderr.read() == ""
+
+
+TILES = ("--memory-limit", "9GB", "--levels", 8, "--method", "t_icm", "--seed", 0)
+SENT = """
+import os, treefield.{module} as module
+whole = module.{name}
+def sent(*given, **options):
+    for number in {numbers}:
+        os.kill(os.getpid(), number)
+    return whole(*given, **options)
+module.{name} = sent
+"""
+
+
+def signalled(folder, out, module, name, *numbers, options=TILES):
+    """Denoise in a process that gets signals when it comes to call a function; returns its exit code."""
+    given = arguments_of("denoise", "in.png", out, *options)
+    given["args"][2] = SENT.format(module=module, name=name, numbers=tuple(map(int, numbers))) + ENTRY
+    done = subprocess.run(**given, cwd=folder, capture_output=True, text=True, timeout=100)
+    assert without_notice(done.stderr) == ""
+    return done.returncode
+
+
+@pytest.mark.parametrize("out", ["out.npy", "out.tif", "out.zarr", "out.png"])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_a_signal_just_after_the_output_was_begun_leaves_nothing(tmp_path, grey, out, number, code):
+    write_image(tmp_path / "in.png", grey)
+    assert signalled(tmp_path, out, "cli.large", "denoise_tiled", number) == code
+    assert [path.name for path in tmp_path.iterdir()] == ["in.png"]
+
+
+ENCODING = "io.images", "_encoded"
+PACKING = {
+    "out.npy": ("io.files", "_replace"),
+    "out.tif": ("io.tiff", "write_tiles"),
+    "out.zarr": ("io.large", "_write_zarr"),
+    "out.png": ENCODING,
+}
+
+
+@pytest.mark.parametrize("out", PACKING)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_a_signal_while_the_output_is_packed_waits_until_it_is_whole(tmp_path, grey, out, number, code):
+    write_image(tmp_path / "in.png", grey)
+    assert signalled(tmp_path, out, *PACKING[out], number) == code
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.png", out]
+    assert in_a_process("denoise", "in.png", "whole.npy", *TILES, cwd=tmp_path).code == 0
+    with open_image(tmp_path / out) as found:
+        np.testing.assert_array_equal(found[:, :], np.load(tmp_path / "whole.npy"))
+
+
+@pytest.mark.parametrize(("out", "module", "name"), [("out.tif", "io.tiff", "write_tiff"), ("out.png", *ENCODING)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_a_signal_while_an_image_in_memory_is_written_waits_until_it_is_whole(
+    tmp_path, grey, out, module, name, number, code
+):
+    write_image(tmp_path / "in.png", grey)
+    assert signalled(tmp_path, out, module, name, number, options=("--levels", 8)) == code
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.png", out]
+    assert read_image(tmp_path / out).shape == grey.shape
+
+
+@pytest.mark.parametrize("out", PACKING)
+def test_a_second_ctrl_c_while_the_output_is_packed_leaves_nothing(tmp_path, grey, out):
+    write_image(tmp_path / "in.png", grey)
+    assert signalled(tmp_path, out, *PACKING[out], signal.SIGINT, signal.SIGINT) == 130
+    assert [path.name for path in tmp_path.iterdir()] == ["in.png"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_labels_become_an_image_waits_until_it_is_written(tmp_path, grey, number):
+    write_image(tmp_path / "in.png", grey)
+    assert signalled(tmp_path, "out.tif", "apps.tiled", "_labels_kept_if_not_written", number) == 130
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.png", "out.tif"]

@@ -116,21 +116,30 @@ def test_a_full_disk_is_named_in_one_line(tmp_path):
 
 LIMITED = """
 import resource, sys, numpy as np, treefield as tf
-from treefield.io import save_model, write_image
+from treefield.io import save_model, write_image, write_model
 path = sys.argv[1]
 noise = np.random.default_rng(0).integers(0, 256, (300, 300), np.uint8)
 what = noise.astype(np.float32) if path.endswith("pfm") else noise
 mrf = tf.GridMRF(noise[..., None].repeat(2, -1), tf.Potts(1))
+graph = tf.GraphMRF(np.zeros((400, 2)), np.stack([np.arange(399), np.arange(1, 400)], 1), tf.Potts(1))
+import h5py
 import PIL.Image, PIL.PngImagePlugin, PIL.JpegImagePlugin, tifffile, imagecodecs  # their caches may be written
 resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
 try:
-    save_model(path, mrf, force=True) if "model" in path else write_image(path, what, force=True)
+    if "graph" in path:
+        write_model(path, graph, force=True)
+    elif "model" in path:
+        save_model(path, mrf, force=True)
+    else:
+        write_image(path, what, force=True)
 except OSError as error:
     sys.stdout.write(str(error))
 """
 
 
-@pytest.mark.parametrize("name", ["a.png", "a.jpg", "a.tif", "a.pgm", "a.pfm", "a.npy", "a.npz", "model.npz"])
+@pytest.mark.parametrize(
+    "name", ["a.png", "a.jpg", "a.tif", "a.pgm", "a.pfm", "a.npy", "a.npz", "model.npz", "graph.h5"]
+)
 def test_a_write_that_the_system_stops_half_way_leaves_the_old_file(tmp_path, name):
     pytest.importorskip("resource")  # its limit on the size of files stands in for a full disk
     path = tmp_path / name

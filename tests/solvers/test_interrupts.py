@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import pytest
 import treefield as tf
 from small import check_result
 from treefield.moves import UniformJump
+from treefield.solvers.interrupt import Interrupts, deferred
 
 
 @pytest.mark.parametrize("restarts", [1, 2])
@@ -105,3 +108,67 @@ def test_a_second_ctrl_c_interrupts_at_once(mrf):
     res = tf.t_ils(mrf, jump=jump, rng=0)
     check_result(mrf, res)
     assert res.nit == 3 and res.status == 4 and calls == [1, 1, 1]
+
+
+def test_an_inner_search_takes_the_signal_and_hands_it_back():
+    with Interrupts() as outer:
+        with Interrupts() as inner:
+            WAYS["SIGTERM"]()
+            assert inner.pending and not outer.pending
+        assert outer.pending == "terminated (SIGTERM)"
+        with Interrupts() as late:
+            assert late.pending == outer.pending
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_a_search_within_a_search_stops_both(mrf):
+    nested = []
+
+    def callback(intermediate_result):
+        if intermediate_result.nit == 2:
+            nested.append(tf.t_ils(mrf, maxiter=10**6, time_limit=60, rng=0, callback=interrupting(WAYS["SIGINT"])))
+
+    res = tf.t_ils(mrf, maxiter=500, rng=0, callback=callback)
+    assert (res.nit, res.status, nested[0].nit, nested[0].status) == (2, 4, 4, 4)
+
+
+def test_ctrl_c_waits_for_the_end_of_a_deferred_block():
+    reached = []
+    with pytest.raises(KeyboardInterrupt), deferred():
+        WAYS["SIGINT"]()
+        reached.append("the end of the block")
+    assert reached and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_ctrl_c_does_not_wait_for_a_deferred_block():
+    with pytest.raises(KeyboardInterrupt), deferred():
+        WAYS["SIGINT"]()
+        WAYS["SIGINT"]()
+        pytest.fail("not interrupted")
+
+
+def test_a_deferred_block_within_a_search_leaves_its_signal_to_the_search():
+    with Interrupts() as outer:
+        with deferred():
+            WAYS["SIGINT"]()
+        assert outer.pending == "interrupted"
+
+
+def test_sigterm_runs_cleanup_code_and_then_ends_the_process():
+    code = """
+import os, signal
+from treefield.solvers.interrupt import Interrupts, cleaning_up
+with cleaning_up():
+    with Interrupts() as interrupts:
+        os.kill(os.getpid(), signal.SIGTERM)
+    try:
+        with cleaning_up():
+            print(interrupts.pending)
+            os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        print("cleaned up", flush=True)
+print("not reached", flush=True)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (-signal.SIGTERM, "terminated (SIGTERM)\ncleaned up\n")
+    assert done.stderr == ""

@@ -1,5 +1,6 @@
 """Search tile by tile: never worse than before, as good as whole, and stopped at any moment."""
 
+import errno
 import os
 import signal
 
@@ -195,3 +196,54 @@ REFUSED = {
 def test_what_does_not_go_by_tiles_is_refused(name):
     call, error, message = REFUSED[name]
     check_refused(lambda: call(noisy((9, 9))[0]), error, message)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_the_last_energy_is_summed_loses_nothing(tmp_path, name, number):
+    asked = []
+
+    class Watched(tf.TiledMRF):
+        def costs(self, box):
+            asked.append(box)
+            if len(asked) == last:
+                os.kill(os.getpid(), number)
+            return super().costs(box)
+
+    def model(file):
+        return Watched(noisy((40, 50))[1].unary, tf.Potts(0.5), tile=25, store=tmp_path / file)
+
+    last = 0
+    whole = SEARCHES[name](model("whole.npy"), rng=0)
+    last, asked[:] = len(asked), []
+    res = SEARCHES[name](model("labels.npy"), rng=0)
+    assert res.status == 4 and ("SIGTERM" in res.message) == (number == signal.SIGTERM)
+    np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), whole.x)
+
+
+class FullStore:
+    """An array on a disk that is full after some boxes."""
+
+    dtype = np.dtype(np.uint8)
+
+    def __init__(self, shape, room):
+        self.labels, self.shape, self._room = np.zeros(shape, np.uint8), shape, room
+
+    def __getitem__(self, box):
+        return self.labels[box]
+
+    def __setitem__(self, box, values):
+        self._room -= 1
+        if self._room < 0:
+            raise OSError(errno.ENOSPC, "No space left on device", "chunk")
+        self.labels[box] = values
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_full_disk_under_a_store_is_an_error_that_leaves_its_labels(name):
+    tiled, whole = noisy((40, 50), tile=10, store=FullStore((40, 50), 12))
+    with pytest.raises(OSError, match=r"^could not write labels to the store: No space left on device$") as told:
+        SEARCHES[name](tiled, x0="unary", rng=0)
+    assert told.value.errno == errno.ENOSPC
+    first = tiled.tiles[0]
+    np.testing.assert_array_equal(tiled._store.labels[first], whole.best_labels()[first])

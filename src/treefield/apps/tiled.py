@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
-import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,9 +11,11 @@ import numpy as np
 
 from treefield.apps.pictures import check_range
 from treefield.apps.restoration import Costs, restoring_tiles
-from treefield.models.stores import check_writable
+from treefield.io.files import one_line, scratch_folder, shown
+from treefield.models.stores import check_writable, keep_file, reserve_mapped
 from treefield.models.tiles import Box, cut
 from treefield.results import TRACE, MAPResult, relative_gap
+from treefield.solvers.interrupt import Interrupts
 from treefield.solvers.run import INTERRUPTED, checked_limits
 from treefield.validation import axis_of, memory_size
 
@@ -51,7 +53,8 @@ def denoise_tiled(
     image : (M, N) or (P, M, N) array, or with channels
         Anything that has a shape and a dtype and can be sliced: a memmap, a Zarr or HDF5 array.
     out : array, optional
-        Where the restored image goes: of the image's shape, and can be written to by slices. In memory if not given.
+        Where the restored image goes: of the image's shape, and can be written to by slices. In memory if not given. If
+        it cannot be written to after the search, the labels are kept in the scratch folder, as the error says.
     levels, data, tau, smoothness, weight, cutoff, sigma, channel_axis
         As in `denoise`. The noise is estimated in the middle of the image, there as here.
     tile, memory_limit
@@ -88,24 +91,41 @@ def denoise_tiled(
     seconds = checked_limits(None, time_limit, callback, progress=False)["time_limit"]
     if seconds is not None:
         options["time_limit"] = seconds / len(planes)
-    results = []
-    with tempfile.TemporaryDirectory(prefix=".treefield-", dir=scratch) as folder:
-        store = pathlib.Path(folder, "labels.npy")
+    results: list[MAPResult] = []
+    extremes = _extremes(planes)
+    with scratch_folder(scratch) as folder, Interrupts() as interrupts:
+        store = folder / "labels.npy"
         tiling = {"tile": tile, "memory_limit": limit, "store": store}
-        problems = restoring_tiles(planes, *_extremes(planes), levels, costs, **tiling)
+        problems = restoring_tiles(planes, *extremes, levels, costs, **tiling)
         for number, (plane, problem) in enumerate(zip(planes, problems, strict=True)):
             res = problem.minimize(**options)
             res.pop("x")
-            for box in blocks(plane.shape):  # mapped anew each time: what is written does not stay in memory
-                restored[plane.place(box)] = problem.output(np.load(store, mmap_mode="r")[box])
+            with _labels_kept_if_not_written(store):
+                for box in blocks(plane.shape):  # mapped anew each time: what is written does not stay in memory
+                    restored[plane.place(box)] = problem.output(np.load(store, mmap_mode="r")[box])
             store.unlink()
             results.append(res)
+            if interrupts.pending and res.status != INTERRUPTED:
+                res.update(status=INTERRUPTED, success=False, message=f"{interrupts.pending} after the search")
             if res.status == INTERRUPTED:
                 for left in planes[number + 1 :]:  # as it came
                     for box in blocks(left.shape):
                         restored[left.place(box)] = left[box]
                 break
     return (restored, _together(results)) if full_output else restored
+
+
+@contextlib.contextmanager
+def _labels_kept_if_not_written(labels: pathlib.Path) -> Iterator[None]:
+    """Keep the labels that were found if the image cannot be written, and say so in the error."""
+    try:
+        yield
+    except Exception as error:
+        kept = keep_file(labels, labels.parent.with_name("treefield-labels.npy"))
+        raise OSError(
+            f"could not write to out: {one_line(error)}; the labels that were found, from 0 for the lowest level on, "
+            f"are kept in {shown(kept)}"
+        ) from error
 
 
 def _together(results: list[MAPResult]) -> MAPResult:
@@ -179,6 +199,7 @@ def _output(image: Any, out: Any) -> Any:
     if not np.can_cast(image.dtype, out.dtype, "safe"):
         raise ValueError(f"out holds {out.dtype}, which does not hold the image's {image.dtype}")
     check_writable(out, "out")
+    reserve_mapped(out)
     return out
 
 

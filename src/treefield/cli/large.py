@@ -20,7 +20,7 @@ from treefield.cli.outcome import as_json, exit_if_interrupted, told
 from treefield.io import write_image
 from treefield.io.files import checked_output, in_units, resident_memory, shown
 from treefield.io.images import checked_format, holds_alpha
-from treefield.io.large import LARGE, check_new_image, new_image, open_image
+from treefield.io.large import LARGE, check_new_image, draft, kept_if_not_written, new_image, open_image
 from treefield.solvers.tiles import METHODS
 from treefield.validation import choice, memory_size
 
@@ -45,6 +45,9 @@ def denoise_large(
         colours = _colours(tuple(found.shape))
         axis = None if colours is None else -1
         with _written(out, found, colours is not None, shared.force) as target:
+            if colours is not None and colours < found.shape[-1]:  # transparency is copied
+                for box in blocks(tuple(found.shape[:-1])):
+                    target[(*box, colours)] = found[(*box, colours)]
             _, res = denoise_tiled(
                 _First(found, colours),
                 _First(target, colours),
@@ -54,9 +57,6 @@ def denoise_large(
                 full_output=True,
                 **options,
             )
-            if colours is not None and colours < found.shape[-1]:  # transparency stays as it is
-                for box in blocks(tuple(found.shape[:-1])):
-                    target[(*box, colours)] = found[(*box, colours)]
     figures = {"output": str(out), "title": "denoise", **as_json(res)}
     if shared.json:
         print(json.dumps(figures))
@@ -87,7 +87,7 @@ def _colours(shape: tuple[int, ...]) -> int | None:
 
 @contextlib.contextmanager
 def _written(out: pathlib.Path, image: Any, channels: bool, force: bool) -> Iterator[Any]:
-    """An array that is the image of a file in the end: on disk, or in memory for formats that are written whole."""
+    """An array on disk that is the image of a file in the end; formats that are written whole are packed in memory."""
     shape, dtype = tuple(image.shape), np.dtype(image.dtype).newbyteorder("=")
     if out.suffix.lower() in LARGE:
         with new_image(out, shape, dtype, channels=channels, force=force) as target:
@@ -95,10 +95,11 @@ def _written(out: pathlib.Path, image: Any, channels: bool, force: bool) -> Iter
         return
     if channels and shape[-1] in (2, 4) and not holds_alpha(out):
         raise ValueError(f"{shown(out)} has no room for the image's alpha channel; .tif has")
-    target = np.empty(shape, dtype)
-    checked_format(out, target)
-    yield target
-    write_image(out, target, force=force)
+    checked_format(out, np.broadcast_to(np.zeros((), dtype), shape))
+    with draft(out, shape, dtype) as target:
+        yield target
+        with kept_if_not_written(target, out):
+            write_image(out, target.array(), force=force)
 
 
 class _First:

@@ -7,9 +7,14 @@ import importlib
 import importlib.metadata
 import os
 import pathlib
+import shutil
+import tempfile
 import threading
 from collections.abc import Iterator
 from typing import Any
+
+from treefield.models.stores import NoSpaceError
+from treefield.solvers.interrupt import cleaning_up, deferred
 
 
 class MissingPackageError(ImportError):
@@ -78,7 +83,7 @@ def reading(path: pathlib.Path, what: str) -> Iterator[None]:
     """
     try:
         yield
-    except (MissingPackageError, TooLargeError):
+    except (MissingPackageError, TooLargeError, NoSpaceError):
         raise
     except PermissionError:
         raise PermissionError(f"{shown(path)} may not be read: there is no permission") from None
@@ -160,7 +165,7 @@ def _exists(path: pathlib.Path) -> FileExistsError:
 @contextlib.contextmanager
 def writing(path: Any, *, force: bool = False) -> Iterator[pathlib.Path]:
     """A temporary path to write to, which becomes `path` if all goes well; otherwise nothing is left, and a file that
-    was there stays as it was.
+    was there stays. Ctrl-C and SIGTERM wait until the file is whole; a second Ctrl-C does not.
 
     Examples
     --------
@@ -173,25 +178,72 @@ def writing(path: Any, *, force: bool = False) -> Iterator[pathlib.Path]:
     ...     target.read_text()
     'done'
     """
-    path = checked_output(path, force=force)
+    with replacing(checked_output(path, force=force), force=force) as temporary:
+        yield temporary
+
+
+NOTHING_LEFT = "; nothing was left behind"
+
+
+@contextlib.contextmanager
+def replacing(path: pathlib.Path, *, force: bool, finished: pathlib.Path | None = None) -> Iterator[pathlib.Path]:
+    """As `writing`, for a path that has been checked, which may be a folder; or move a finished file there, which stays
+    if that fails."""
     target = path.resolve()  # a link stays a link
     # short, since names have at most 255 bytes
     name = f".{target.stem[:40]}.{os.getpid()}-{threading.get_ident()}{target.suffix}"
-    temporary = target.with_name(name)
+    temporary = target.with_name(name) if finished is None else finished
     try:
-        yield temporary
-        with temporary.open("rb+") as file:  # some file systems say only now that the disk is full
-            os.fsync(file.fileno())
-        if not force and path.exists():  # another program was quicker
-            raise _exists(path)
-        temporary.replace(target)
+        with deferred():
+            yield temporary
+            if temporary.is_file():
+                with temporary.open("rb+") as file:  # some file systems say only now that the disk is full
+                    os.fsync(file.fileno())
+            if not force and path.exists():  # another program was quicker
+                raise _exists(path)
+            _replace(temporary, target)
     except FileExistsError:
         raise
     except OSError as error:
-        cause = error.strerror or one_line(error)
-        plain = OSError(f"could not write {shown(path)}: {cause}; nothing was left behind")
+        cause = os.strerror(error.errno) if error.errno else one_line(error)
+        plain = OSError(f"could not write {shown(path)}: {cause}{NOTHING_LEFT}")
         plain.errno = error.errno
         raise plain from None
     finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        if finished is None:
+            _remove(temporary)
+
+
+def _replace(temporary: pathlib.Path, target: pathlib.Path) -> None:
+    """Give a file or folder the name of another, which is lost only when that is done."""
+    if not target.is_dir():
+        temporary.replace(target)
+        return
+    old = temporary.with_name(f"{temporary.name}.old")
+    target.replace(old)
+    try:
+        temporary.replace(target)
+    except BaseException:
+        old.replace(target)
+        raise
+    _remove(old)
+
+
+def _remove(path: pathlib.Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def scratch_folder(parent: Any = None) -> Iterator[pathlib.Path]:
+    """A hidden folder in `parent`, by default that for temporary files, which is removed in the end, after Ctrl-C and
+    SIGTERM, too."""
+    with cleaning_up():
+        folder = pathlib.Path(tempfile.mkdtemp(prefix=".treefield-", dir=parent))
+        try:
+            yield folder
+        finally:
+            with deferred():
+                _remove(folder)

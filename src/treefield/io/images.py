@@ -14,7 +14,6 @@ from treefield.io.arrays import read_npy, read_npz, write_npy, write_npz
 from treefield.io.files import (
     MissingPackageError,
     checked_input,
-    checked_output,
     checked_path,
     one_line,
     reading,
@@ -246,11 +245,10 @@ def _check_held(path: pathlib.Path, array: np.ndarray, suffix: str) -> None:
 
 
 def _write(path: pathlib.Path, array: np.ndarray, suffix: str, channels: bool, force: bool) -> None:
-    checked_output(path, force=force)
     encode = pictures.encode_palette_png if suffix == "palette" else _ENCODERS.get(suffix)
-    # in memory first: not every encoder says why it cannot write to a file
-    parts = _encoded(path, encode, array) if encode else []
     with writing(path, force=force) as temporary:
+        # in memory first: not every encoder says why it cannot write to a file
+        parts = _encoded(path, encode, array) if encode else []
         if suffix in (".tif", ".tiff"):
             tiff.write_tiff(temporary, array, channels)
         elif suffix == ".npy":

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
-import os
 import pathlib
-import shutil
-import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,9 +13,19 @@ import numpy as np
 
 from treefield.io import tiff
 from treefield.io.arrays import npy_layout
-from treefield.io.files import checked_input, checked_output, checked_path, reading, shown, writing
+from treefield.io.files import (
+    NOTHING_LEFT,
+    checked_input,
+    checked_output,
+    checked_path,
+    one_line,
+    reading,
+    replacing,
+    scratch_folder,
+    shown,
+)
 from treefield.io.images import read_image
-from treefield.models.stores import FileArray, new_npy, new_zarr, zarr_package
+from treefield.models.stores import FileArray, keep_file, new_npy, new_zarr, zarr_package
 
 LARGE = (".tif", ".tiff", ".npy", ".zarr")
 
@@ -51,41 +59,66 @@ def open_image(path: Any, scratch: Any = None) -> Iterator[Any]:
             raise FileNotFoundError(f"there is no {shown(path)}")
     else:
         path = checked_input(path)
-    with tempfile.TemporaryDirectory(prefix=".treefield-", dir=scratch) as folder:
+    with scratch_folder(scratch) as folder:
         with reading(path, "an image that can be read"):
             if suffix == ".zarr":
                 array = zarr.open_array(str(path), mode="r")
             elif suffix == ".npy":
                 array = FileArray(path, *npy_layout(path))
             else:
-                array = tiff.open_tiff(path, pathlib.Path(folder, "image.npy"))
+                array = tiff.open_tiff(path, folder / "image.npy")
             _check(array)
         yield array
 
 
 @contextlib.contextmanager
 def new_image(path: Any, shape: tuple[int, ...], dtype: Any, *, channels: bool, force: bool = False) -> Iterator[Any]:
-    """An array of that shape that is written by slices, and is the image of the file in the end: TIFF, NPY or Zarr. If
-    anything fails, nothing is left, and a file that was there stays as it was."""
-    path = checked_path(path)
+    """An array of that shape that is written by slices, and is the image of the file in the end: TIFF, NPY or Zarr.
+
+    The space of the array is reserved at once, in the folder of `path`. If anything fails, nothing is left, and a file
+    that was there stays; but if the array is finished and cannot be packed, it is kept as .npy, as the error says.
+    """
+    path = check_new_image(path, force=force)
     suffix = path.suffix.lower()
     if suffix not in LARGE:
         raise ValueError(f"{shown(path)} cannot be written part by part: expected one of {' '.join(LARGE)}")
-    if suffix == ".zarr":
-        with _new_folder(path, force=force) as temporary:
-            yield new_zarr(temporary, shape, dtype)
-        return
-    with writing(path, force=force) as temporary:
-        if suffix == ".npy":
-            yield new_npy(temporary, shape, dtype)
-            return
-        unpacked = temporary.with_name(f"{temporary.name}.npy")
-        try:
-            array = new_npy(unpacked, shape, dtype)
-            yield array
-            tiff.write_tiles(temporary, array, channels)
-        finally:
-            unpacked.unlink(missing_ok=True)
+    with draft(path, shape, dtype) as array:
+        yield array
+        finished = array.path if suffix == ".npy" else None
+        with kept_if_not_written(array, path), replacing(path, force=force, finished=finished) as temporary:
+            if suffix == ".zarr":
+                _write_zarr(temporary, array)
+            elif suffix != ".npy":
+                tiff.write_tiles(temporary, array, channels)
+
+
+@contextlib.contextmanager
+def draft(path: pathlib.Path, shape: tuple[int, ...], dtype: Any) -> Iterator[FileArray]:
+    """An array in a scratch file on the disk of `path`, whose space is reserved."""
+    with scratch_folder(path.resolve().parent) as folder:
+        yield new_npy(folder / "image.npy", shape, dtype)
+
+
+@contextlib.contextmanager
+def kept_if_not_written(array: FileArray, path: pathlib.Path) -> Iterator[None]:
+    """Keep a finished array in the folder of `path` if that file cannot be written, and say so in the error."""
+    try:
+        yield
+    except Exception as error:
+        cause = str(error) if isinstance(error, OSError) else f"could not write {shown(path)}: {one_line(error)}"
+        place = path.resolve() if path.is_symlink() else path
+        kept = keep_file(array.path, place.with_name(f"{path.name}.npy"))
+        plain = OSError(f"{cause.removesuffix(NOTHING_LEFT)}; the finished image is kept in {shown(kept)}")
+        plain.errno = getattr(error, "errno", None)
+        raise plain from None
+
+
+def _write_zarr(path: pathlib.Path, array: FileArray) -> None:
+    packed = new_zarr(path, array.shape, array.dtype)
+    starts = [range(0, n, side) for n, side in zip(array.shape, packed.chunks, strict=True)]
+    for corner in itertools.product(*starts):
+        box = tuple(slice(start, start + side) for start, side in zip(corner, packed.chunks, strict=True))
+        packed[box] = array[box]
 
 
 def check_new_image(path: Any, *, force: bool) -> pathlib.Path:
@@ -102,19 +135,6 @@ def check_new_image(path: Any, *, force: bool) -> pathlib.Path:
             )
         return path
     return checked_output(path, force=force)
-
-
-@contextlib.contextmanager
-def _new_folder(path: pathlib.Path, *, force: bool) -> Iterator[pathlib.Path]:
-    check_new_image(path, force=force)
-    temporary = path.with_name(f".{path.stem[:40]}.{os.getpid()}.zarr")
-    try:
-        yield temporary
-        if path.exists():
-            shutil.rmtree(path)
-        temporary.replace(path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _check(array: Any) -> None:

@@ -7,6 +7,7 @@ each kind `function-id-N` with `indices` and `values`. Tables have the first sit
 
 from __future__ import annotations
 
+import io
 import math
 import pathlib
 from typing import Any
@@ -226,11 +227,14 @@ def write_opengm(path: Any, mrf: GraphMRF, *, force: bool = False) -> None:
         "factors": np.concatenate(factors),
         f"function-id-{_EXPLICIT}/indices": np.concatenate(indices),
     }
-    with writing(path, force=force) as temporary, h5py.File(temporary, "w") as file:
-        for name, array in arrays.items():
-            file.create_dataset(f"gm/{name}", data=np.asarray(array, np.uint64))
-        file.create_dataset(f"gm/function-id-{_EXPLICIT}/values", data=np.concatenate(values))
-        file["gm"].visititems(lambda _, item: _mark(h5py, item))
+    with writing(path, force=force) as temporary:
+        packed = io.BytesIO()  # on a full disk HDF5 crashes when it closes a file
+        with h5py.File(packed, "w") as file:
+            for name, array in arrays.items():
+                file.create_dataset(f"gm/{name}", data=np.asarray(array, np.uint64))
+            file.create_dataset(f"gm/function-id-{_EXPLICIT}/values", data=np.concatenate(values))
+            file["gm"].visititems(lambda _, item: _mark(h5py, item))
+        temporary.write_bytes(packed.getbuffer())
 
 
 def _mark(h5py: Any, item: Any) -> None:

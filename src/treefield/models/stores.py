@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib
+import itertools
+import math
+import os
 import pathlib
 import shutil
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, BinaryIO
 
 import numpy as np
+
+_CANNOT_ALLOCATE = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)  # file systems without fallocate
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_PIECE = 2**20  # bytes that are written at once where space is reserved by writing
+
+
+class NoSpaceError(OSError):
+    """The disk has no room for a file of known size; nothing was written."""
 
 
 def label_dtype(labels: int) -> np.dtype:
@@ -17,7 +31,7 @@ def label_dtype(labels: int) -> np.dtype:
 
 class FileArray:
     """An array in a file, from `offset` on. It is mapped for as long as a box is read or written, no longer: what has
-    been looked at does not stay in memory."""
+    been looked at does not stay in memory. To be written to, it must have all its space on disk: see `new_npy`."""
 
     def __init__(self, path: pathlib.Path, shape: tuple[int, ...], dtype: Any, offset: int) -> None:
         self.path, self.shape, self.dtype, self._offset = path, shape, np.dtype(dtype), offset
@@ -37,9 +51,86 @@ class FileArray:
 
 
 def new_npy(path: pathlib.Path, shape: tuple[int, ...], dtype: Any) -> FileArray:
-    """An array in a new .npy file."""
-    mapped = np.lib.format.open_memmap(path, "w+", dtype, shape)
-    return FileArray(path, shape, dtype, mapped.offset)
+    """An array of zeros in a new .npy file, all of whose space is reserved; or a NoSpaceError."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": shape}
+    with _naming_the_disk(path, size):
+        file = path.open("xb+")
+        try:
+            with file:
+                np.lib.format.write_array_header_1_0(file, header)
+                file.flush()
+                offset = file.tell()
+                _reserve(file, offset, size)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+    return FileArray(path, shape, dtype, offset)
+
+
+def keep_file(path: pathlib.Path, name: pathlib.Path) -> pathlib.Path:
+    """Rename a file to `name`, or to a name like it that is free; return the new path."""
+    names = (name.with_stem(f"{name.stem}-{number}") for number in itertools.count(2))
+    target = name
+    while target.exists():
+        target = next(names)
+    return path.replace(target)
+
+
+def _reserve(file: BinaryIO, start: int, size: int) -> None:
+    """Give part of a file its space on disk without changing its content: holes and bytes past its end become zeros.
+
+    A write to a mapped page that gets no space kills the process (SIGBUS).
+    """
+    try:
+        os.posix_fallocate(file.fileno(), start, size)
+    except (AttributeError, OSError) as error:  # macOS and Windows have no posix_fallocate
+        if isinstance(error, OSError) and error.errno not in _CANNOT_ALLOCATE:
+            raise
+        _rewrite(file, start, size)
+    os.fsync(file.fileno())  # some file systems say only now that the disk is full
+
+
+@contextlib.contextmanager
+def _naming_the_disk(path: pathlib.Path, size: int) -> Iterator[None]:
+    """Say in the error of a full disk how many bytes are needed, and where."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        disk = next(folder for folder in path.absolute().parents if os.path.ismount(folder))
+        raised = NoSpaceError(
+            f"{error.strerror}: {size:,} more bytes are needed on the disk of {disk}, "
+            f"{shutil.disk_usage(disk).free:,} are free; make room, or use another disk"
+        )
+        raised.errno = error.errno
+        raise raised from None
+
+
+def _rewrite(file: BinaryIO, start: int, size: int) -> None:
+    """Write the content again, and zeros past its end."""
+    for at in range(start, start + size, _PIECE):
+        length = min(_PIECE, start + size - at)
+        file.seek(at)
+        part = file.read(length)
+        file.seek(at)
+        file.write(part.ljust(length, b"\0"))
+    file.flush()
+
+
+def reserve_mapped(array: Any) -> None:
+    """If an array is a map of a file that is written to, give that its space on disk, or raise a NoSpaceError."""
+    mapped = None
+    while isinstance(array, np.ndarray):
+        mapped = array if isinstance(array, np.memmap) else mapped
+        array = array.base
+    if mapped is None or mapped.filename is None or mapped.mode == "c":
+        return
+    path = pathlib.Path(mapped.filename)
+    if path.exists():  # it may have been removed since
+        with _naming_the_disk(path, mapped.nbytes), path.open("rb+") as file:
+            _reserve(file, mapped.offset, mapped.nbytes)
 
 
 def zarr_package() -> Any:
@@ -54,7 +145,11 @@ def new_zarr(path: pathlib.Path, shape: tuple[int, ...], dtype: Any) -> Any:
     """An array in a new .zarr folder."""
     zarr = zarr_package()
     chunks = tuple(min(n, 1024 if len(shape) == 2 else 128) for n in shape)
-    return zarr.create_array(store=str(path), shape=shape, chunks=chunks, dtype=dtype)
+    try:
+        return zarr.create_array(store=str(path), shape=shape, chunks=chunks, dtype=dtype)
+    except BaseException:
+        discard(path)
+        raise
 
 
 def label_store(store: Any, shape: tuple[int, ...], labels: int) -> Any:
@@ -72,6 +167,7 @@ def label_store(store: Any, shape: tuple[int, ...], labels: int) -> Any:
     given = np.dtype(store.dtype)
     if given.kind not in "ui" or np.iinfo(given).max < labels - 1:
         raise ValueError(f"store holds {given}, which does not hold the labels 0 to {labels - 1}; use {dtype}")
+    reserve_mapped(store)
     return store
 
 
@@ -99,4 +195,8 @@ def _new_file(path: pathlib.Path, shape: tuple[int, ...], dtype: np.dtype) -> An
         raise FileExistsError(f"store {path} exists; give another name, or give the array itself to write into it")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"cannot make {path}: there is no folder {path.parent}; make it first")
-    return (new_npy if suffix == ".npy" else new_zarr)(path, shape, dtype)
+    if suffix == ".npy":
+        return new_npy(path, shape, dtype)
+    zarr_package()
+    new_npy(path, shape, dtype).path.unlink()  # its chunks may need as much: see now whether that is there
+    return new_zarr(path, shape, dtype)

@@ -49,7 +49,8 @@ class TiledMRF:
     store : path or array, optional
         Where a search keeps its labelling: a new .npy file or .zarr folder, or an array of the grid's shape whose
         integers hold all labels, which the next search overwrites. By default it is in memory, in the smallest integers
-        that hold them.
+        that hold them. A disk without room for all labels, unpacked, is refused before the search; if it fills up
+        later, what was found stays in an array that is given, and a new file is removed.
 
     Attributes
     ----------

@@ -1,32 +1,51 @@
-"""Ctrl-C and SIGTERM stop a search at its next iteration, so that what it has found is whole."""
+"""Ctrl-C and SIGTERM stop a search at its next iteration, and wait while a file is written."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
 import threading
+from collections.abc import Iterator
 from typing import Any
 
-_DEFAULTS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+
+class Terminated(BaseException):
+    """SIGTERM arrived while temporary files had to be removed."""
+
+
+def _terminate(number: int, frame: Any) -> None:
+    raise Terminated
+
+
+_DEFAULTS = {signal.SIGINT: (signal.default_int_handler,), signal.SIGTERM: (signal.SIG_DFL, _terminate)}
 
 
 class Interrupts:
     """While entered, the first Ctrl-C or SIGTERM is noted in `pending`; a second Ctrl-C interrupts at once.
 
-    Signal handlers of the program's own are left alone, and so is everything outside the main thread. May be shared by
+    Inside another one, it takes over until it is left: it starts with the other's note, and hands its own back. Signal
+    handlers of the program's own are left alone, and so is everything outside the main thread. May be shared by
     searches that run in threads: one note stops them all.
     """
 
     def __init__(self) -> None:
         self.pending = ""
+        self._number = 0  # of the signal
         self._installed: dict[Any, Any] = {}
+        self._outer: Interrupts | None = None
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
-            for number, default in _DEFAULTS.items():
+            for number, defaults in _DEFAULTS.items():
                 with contextlib.suppress(ValueError):  # not the main interpreter
-                    if signal.getsignal(number) == default:
+                    handler = signal.getsignal(number)
+                    outer = getattr(handler, "__self__", None)
+                    is_outer = type(outer) is Interrupts  # a subclass may have to interrupt at once
+                    if handler in defaults or is_outer:
                         self._installed[number] = signal.signal(number, self._note)
+                        self._outer = outer if is_outer else None
+        if self._outer is not None and self._outer.pending:
+            self.pending, self._number = self._outer.pending, self._outer._number
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -34,8 +53,43 @@ class Interrupts:
             if signal.getsignal(number) == self._note:  # unless someone has put another there meanwhile
                 signal.signal(number, handler)
         self._installed.clear()
+        if self._outer is not None and self.pending:
+            self._outer.pending, self._outer._number = self.pending, self._number
+
+    def deliver(self) -> None:
+        """After the exit, let the signal that was noted have its usual effect, unless an outer one has noted it."""
+        if self.pending and self._outer is None:
+            signal.raise_signal(self._number)
 
     def _note(self, number: int, frame: Any) -> None:
         if self.pending and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.pending = "interrupted" if number == signal.SIGINT else "terminated (SIGTERM)"
+        self._number = number
+
+
+@contextlib.contextmanager
+def deferred() -> Iterator[None]:
+    """Let a block end before the first Ctrl-C or SIGTERM has its effect; a second Ctrl-C interrupts at once."""
+    with Interrupts() as held:
+        yield
+    held.deliver()
+
+
+@contextlib.contextmanager
+def cleaning_up() -> Iterator[None]:
+    """Run the cleanup code of a block when SIGTERM ends the process: by default Python runs none."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    except Terminated:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGTERM)
+        raise
+    finally:
+        if signal.getsignal(signal.SIGTERM) is _terminate:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -105,31 +105,41 @@ def by_tiles(
         x0 = x0 if hasattr(x0, "shape") else np.asarray(x0)
         if tuple(x0.shape) != mrf.shape:
             raise ValueError(f"x0 has shape {tuple(x0.shape)}, but the model's is {mrf.shape}")
-    search = _Search(method, mrf, int(rng.integers(2**63)), limits, options)
-    try:
-        with search:
-            if method == "t_icm":
-                search.start(x0)
-                search.descend()
-            else:
-                search.tiles_and_borders(x0)
-        return search.result()
-    except BaseException:
-        mrf.discard_labelling()
-        raise
+    with Interrupts() as interrupts:
+        x = mrf.new_labelling()
+        try:
+            search = _Search(method, mrf, x, interrupts, int(rng.integers(2**63)), limits, options)
+            with search:
+                if method == "t_icm":
+                    search.start(x0)
+                    search.descend()
+                else:
+                    search.tiles_and_borders(x0)
+            return search.result()
+        except BaseException:
+            mrf.discard_labelling()
+            raise
 
 
 class _Search:
-    """One search: its labelling, its energy, its limits. While entered, it swallows Ctrl-C."""
+    """One search: its labelling, its energy, its limits. While entered, it swallows the second Ctrl-C."""
 
-    def __init__(self, method: str, mrf: TiledMRF, root: int, limits: dict[str, Any], options: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        method: str,
+        mrf: TiledMRF,
+        x: Any,
+        interrupts: Interrupts,
+        root: int,
+        limits: dict[str, Any],
+        options: dict[str, Any],
+    ) -> None:
         self._method, self._mrf, self._root, self._options = method, mrf, root, options
         self._maxiter, self._time_limit, self._callback = (
             limits[name] for name in ("maxiter", "time_limit", "callback")
         )
-        self._timer, self._interrupts = Timer(), Interrupts()
+        self._timer, self._x, self._interrupts = Timer(), x, interrupts
         self._bar = Bar(f"{method}, tiles", None) if limits["progress"] else None
-        self._x = mrf.new_labelling()
         self._energies: list[float] = []
         self._forbidden, self._bound = 0, math.nan
         self._status, self._message, self._was_limited = CONVERGED, "", False
@@ -138,11 +148,9 @@ class _Search:
         self._to_come = mrf.size  # sites of the tiles that are left, which share the time that is left
 
     def __enter__(self) -> _Search:
-        self._interrupts.__enter__()
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
-        self._interrupts.__exit__()
         if self._bar is not None:
             self._bar.close()
         if kind is None or not issubclass(kind, KeyboardInterrupt) or not self._rows:
@@ -158,7 +166,7 @@ class _Search:
                 labels = first_labels(self._root, box, self._mrf.labels, unary)
             else:
                 labels = self._mrf.checked(np.asarray(x0[box]), "x0")
-            self._x[box] = labels
+            self._put(box, labels)
         finite, self._forbidden = self._mrf.energy_parts(self._x)
         self._energies = [finite]
         self._record()
@@ -185,7 +193,7 @@ class _Search:
             tile = self._mrf.read(box)
             # if there is no time, every site takes its own best label
             solved = (self._solved(tile, 1, box) if self._goes_on() else None) or best_alone(tile)
-            self._x[box] = solved.x
+            self._put(box, solved.x)
             self._take(solved)
             bounds.append(solved.bound)
         finite, forbidden, least = self._mrf.between_tiles(self._x)
@@ -238,7 +246,7 @@ class _Search:
         self._take(solved)
         if solved.changed is None:
             return None
-        self._x[box] = solved.x
+        self._put(box, solved.x)
         return tuple(
             slice(part.start + k.start, part.start + k.stop) for part, k in zip(box, solved.changed, strict=True)
         )
@@ -251,21 +259,27 @@ class _Search:
             share = 1.0 if self._method == "t_icm" else min(1.0, size_of(box) / max(1, self._to_come))
             options["time_limit"] = share * left
         self._to_come -= size_of(box)
-        self._interrupts.__exit__()  # the search of the tile has its own: it ends at its next iteration
         try:
             return solve_tile(tile, self._method, options, seed_of(self._root, turn, box))
         except KeyboardInterrupt:
             self._interrupted("interrupted")
             return None
-        finally:
-            self._interrupts.__enter__()
+
+    def _put(self, box: Box, labels: np.ndarray) -> None:
+        try:
+            self._x[box] = labels
+        except OSError as error:
+            cause = error.strerror or " ".join(str(error).split())
+            plain = OSError(f"could not write labels to the store: {cause}")
+            plain.errno = error.errno
+            raise plain from error
 
     def _take(self, solved: Solved) -> None:
         self._energies.append(solved.finite)
         self._forbidden += solved.forbidden
         self._was_limited = self._was_limited or (solved.status == MAXITER and self._options.get("maxiter") is not None)
         if solved.status == INTERRUPTED and not self._message:
-            self._interrupted("interrupted")
+            self._interrupted(self._interrupts.pending or "interrupted")
         if self._bar is not None:
             self._bar.step(1, self._energy, self._energy)
 
@@ -299,6 +313,8 @@ class _Search:
     def result(self) -> MAPResult:
         """What was found; its energy is summed afresh."""
         finite, forbidden = self._mrf.energy_parts(self._x)
+        if self._interrupts.pending and self._status != INTERRUPTED:
+            self._interrupted(self._interrupts.pending)
         fun = math.inf if forbidden else finite
         if forbidden:
             self._message += f"; the labelling has infinite energy: it holds {forbidden} forbidden costs"
