@@ -6,7 +6,6 @@ force, without any table or energy of treefield.
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 
 import naive_lattice
 import treefield as tf
+from exact_energies import Truth, edge_terms, exact
 
 COSTS = ("potts", "linear", "quadratic", "table", "tables", "function")
 # A lattice is a grid with diagonal or periodic edges.
@@ -24,83 +24,6 @@ MOST_LABELLINGS = 4096
 _SPREADS = ((0, 0), (0, 0), (-6, 6), (0, 12), (-12, 12), (-12, 12))  # powers of ten of the weights
 _SHAPES_2D = [(2, 3), (3, 3), (4, 2), (2, 4), (2, 2), (1, 6), (5, 1), (1, 1), (1, 3), (3, 1), (2, 5), (3, 4), (4, 4)]
 _SHAPES_3D = [(2, 2, 2), (2, 1, 3), (1, 3, 2), (3, 2, 1), (1, 1, 4), (3, 2, 2), (2, 2, 1), (3, 1, 3)]
-
-
-# --- the truth ------------------------------------------------------------------------------------------------------
-
-
-def exact(costs: Any) -> Any:
-    """Numbers as an object array of Fractions, None where they are infinite."""
-    array = np.asarray(costs)
-    numbers = [None if v == math.inf else Fraction(v) for v in array.reshape(-1).tolist()]
-    return _objects(numbers, array.shape)
-
-
-def _objects(values: list, shape: tuple[int, ...]) -> np.ndarray:
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array.reshape(shape)
-
-
-class Truth:
-    """Every energy of a model, as an integer multiple of 1 / `unit`, where it is not `forbidden`.
-
-    A term is a tuple of sites and an object array of exact costs with an axis for each of them.
-    """
-
-    def __init__(self, counts: Sequence[int], terms: list[tuple[tuple[int, ...], np.ndarray]]) -> None:
-        self.terms = terms
-        finite = [[cost for cost in table.reshape(-1) if cost is not None] for _, table in terms]
-        self.unit = max((cost.denominator for costs in finite for cost in costs), default=1)
-        self.magnitude = sum((max(map(abs, costs), default=Fraction()) for costs in finite), Fraction())
-        self.simple_bound = sum((min(costs, default=Fraction()) for costs in finite), Fraction())
-        self._energies = np.zeros(counts, object)
-        self._forbidden = np.zeros(counts, bool)
-        for sites, table in terms:
-            whole = [0 if cost is None else int(cost * self.unit) for cost in table.reshape(-1)]
-            spot = [counts[k] if k in sites else 1 for k in range(len(counts))]
-            self._energies += _along(_objects(whole, table.shape), sites).reshape(spot)
-            self._forbidden |= _along(np.equal(table, None), sites).reshape(spot)
-        allowed = self._energies[~self._forbidden]
-        self.minimum = Fraction(allowed.min(), self.unit) if allowed.size else None  # None: infeasible
-
-    def energy(self, x: np.ndarray) -> Fraction | None:
-        """The energy of a labelling, None if it is forbidden."""
-        place = tuple(x.reshape(-1).tolist())
-        return None if self._forbidden[place] else Fraction(self._energies[place], self.unit)
-
-    def magnitude_of(self, x: np.ndarray) -> Fraction:
-        """The magnitudes of all costs of a labelling that is not forbidden, added up."""
-        labels = x.reshape(-1).tolist()
-        return sum((abs(table[tuple(labels[site] for site in sites)]) for sites, table in self.terms), Fraction())
-
-    @property
-    def is_forest(self) -> bool:
-        """Whether the pairs of sites that edges join have no cycle."""
-        root = list(range(self._energies.ndim))
-        for first, second in {tuple(sorted(set(sites))) for sites, _ in self.terms if len(set(sites)) == 2}:
-            a, b = root[first], root[second]
-            if a == b:
-                return False
-            root = [b if r == a else r for r in root]
-        return True
-
-
-def _along(table: np.ndarray, sites: tuple[int, ...]) -> np.ndarray:
-    """A table with its axes in the order of the sites, the diagonal if both are the same."""
-    if len(sites) == 2 and sites[0] == sites[1]:
-        return np.diagonal(table)
-    return table.T if len(sites) == 2 and sites[0] > sites[1] else table
-
-
-def _edge_terms(edges: list, weights: list[Fraction], tables: list[np.ndarray]) -> list[tuple[tuple, np.ndarray]]:
-    """The terms of edges; one of weight 0 is no edge, whatever its table forbids."""
-    terms = []
-    for (i, j), weight, table in zip(edges, weights, tables, strict=True):
-        if weight != 0:
-            costs = [None if cost is None else weight * cost for cost in table.reshape(-1)]
-            terms.append(((i, j), _objects(costs, table.shape)))
-    return terms
 
 
 # --- models ---------------------------------------------------------------------------------------------------------
@@ -183,7 +106,9 @@ class _Draw:
         self.style = self.pick("whole", "whole", "products", "tenths", "real", "real")
         self.is_whole = self.style in ("whole", "products")
         self.has_odd_costs = self.chance(0.5)  # if not, only the weights differ much in size
-        self.scale = 10.0 ** self.pick(-12, -6, -3, 3, 6) if not self.is_whole and self.rarely(0.7) else 1.0
+        self.scale = (
+            10.0 ** self.pick(-12, -12, -6, -3, 3, 6, -150, 290) if not self.is_whole and self.rarely(0.7) else 1.0
+        )
         low, high = self.pick(*_SPREADS)
         self.spread = (max(low, 0), max(high, 0)) if self.is_whole and self.chance(0.6) else (low, high)
         self.dtype = self.pick(*DTYPES, "float64", "float64", "float32")
@@ -222,8 +147,7 @@ class _Draw:
         costs = self.numbers(size, -high, high, "whole" if self.is_whole else self.style) * self.scale
         if self.rarely(0.4):
             costs = costs + self.pick(1e6, 1e9, 1e15, -1e6, -1e15)
-        most = 6e4 if self.dtype == "float16" else math.inf
-        return np.clip(costs, -most, most).astype(self.dtype)
+        return _cast(costs, self.dtype)
 
     def forbid(self, costs: np.ndarray, kept: Any) -> np.ndarray:
         """Some of the costs +inf; the one at `kept` is not if the model is feasible."""
@@ -244,21 +168,21 @@ class _Draw:
         if self.forbids_pairs:
             return self.forbid(costs, kept)
         can_be_integers = self.style == "whole" and np.abs(costs).max() < 2**62
-        return costs.astype(self.pick("float64", "float64", "float32", "int64" if can_be_integers else "float64"))
+        return _cast(costs, self.pick("float64", "float64", "float32", "int64" if can_be_integers else "float64"))
 
     def factors(self, size: Any) -> np.ndarray:
         """Weights of edges."""
         low, high = self.spread
         exponents = self.numbers(size, low, high, "whole" if self.is_whole else "real")
         style = "whole" if self.style == "products" else self.style
-        weights = self.numbers(size, -3 if self.is_signed else 0, 3, style) * 10.0**exponents
+        weights = self.numbers(size, -3 if self.is_signed else 1, 3, style) * 10.0**exponents
         weights = np.where(self.rng.random(size) < self.pick(0.0, 0.1, 0.4), 0.0, weights)
         return weights * 10 if self.style == "products" else weights
 
     def own_weight(self) -> float:
         """The weight of a pairwise cost."""
         style = "tenths" if self.style == "products" else self.style
-        weight = float(self.numbers(None, 0, 6, style)) * (self.scale if self.chance(0.7) else 1.0)
+        weight = float(self.numbers(None, self.pick(0, 1, 1), 6, style)) * (self.scale if self.chance(0.7) else 1.0)
         if self.rarely(0.4):
             weight *= 10.0 ** (self.pick(0, 3, 12) if self.is_whole else self.rng.uniform(-12, 12))
         return -weight if self.is_signed and self.chance(0.3) else weight
@@ -304,22 +228,13 @@ class _Draw:
     # Grids
 
     def grid(self, plain: bool) -> tuple[Call, Truth]:
-        labels = self.pick(2, 2, 3, 3, 4, 5, 1)
-        shapes = _SHAPES_2D if self.chance(0.6) else _SHAPES_3D
-        options: dict[str, Any] = {}
-        mask = None
-        if self.chance(0.25):
-            shape = self.pick(*shapes)
-            mask = self.mask(shape, labels)
-            options["mask"] = mask
-        else:
-            shape = self.pick(*(s for s in shapes if labels ** math.prod(s) <= MOST_LABELLINGS))
+        labels = self.pick(1, 2, 2, 2, 2, 3, 3, 3, 4, 4, 5)
+        shape, mask = self.sites(labels)
         connectivity, periodic = (1, (False,) * len(shape)) if plain else self.neighbours(shape)
-        if connectivity == 2:
-            options["connectivity"] = 2
-        if any(periodic):
-            options["periodic"] = True if all(periodic) else periodic
         edge_shapes = naive_lattice.edge_shapes(shape, connectivity, periodic)
+        starts = np.cumsum([0, *map(math.prod, edge_shapes)]).tolist()
+        numbers = [start + np.arange(math.prod(s)).reshape(s) for start, s in zip(starts, edge_shapes, strict=False)]
+        edges = naive_lattice.edges(shape, numbers, connectivity, periodic, mask)
         kept = self.rng.integers(labels, size=shape)  # a labelling that is allowed, if any
         if self.cost != "tables":
             kept[...] = kept.flat[0]
@@ -327,33 +242,28 @@ class _Draw:
         if self.forbids and unary.dtype.kind == "f" and self.chance(0.7):
             unary = self.forbid(unary, (*np.indices(shape), kept))
         weights = self.grid_weights(edge_shapes)
-        if weights is not None:
-            options["weights"] = weights
-        factors = [np.ones(s) for s in edge_shapes]
-        if weights is not None:
-            factors = [np.broadcast_to(w, s) for w, s in zip(weights, edge_shapes, strict=True)]
-        first = np.cumsum([0, *map(math.prod, edge_shapes)]).tolist()
-        numbers = [np.arange(a, b).reshape(s) for a, b, s in zip(first, first[1:], edge_shapes, strict=False)]
-        edges = naive_lattice.edges(shape, numbers, connectivity, periodic, mask)
-        flat = np.concatenate([factor.reshape(-1) for factor in factors])
-        sites = [(int(np.ravel_multi_index(i, shape)), int(np.ravel_multi_index(j, shape))) for i, j, _ in edges]
         if self.cost == "tables":
             ends = {int(number): (int(kept[i]), int(kept[j])) for i, j, number in edges}
-            tables = [self.edge_tables(ends, n, labels) for n in numbers]
-            pairwise, own = Call("EdgeTables", (tables,)), Fraction(1)
-            every = [table for array in tables for table in exact(array).reshape(-1, labels, labels)]
+            given = [self.edge_tables(ends, n, labels) for n in numbers]
+            pairwise, own = Call("EdgeTables", (given,)), Fraction(1)
+            tables = [table for array in given for table in exact(array).reshape(-1, labels, labels)]
         else:
             pairwise, own, table = self.shared((labels, labels), (kept.flat[0],) * 2)
-            every = [table] * len(flat)
-        exists = np.ones(shape, bool) if mask is None else mask
-        costs = exact(np.where(exists[..., None], unary, unary.dtype.type(0))).reshape(-1, labels)
+            tables = [table] * starts[-1]
+        truth = _grid_truth(unary, mask, edges, _factors(weights, edge_shapes, own), tables)
         if mask is not None and unary.dtype.kind == "f":
             unary[~mask] = self.pick(math.nan, math.inf, -math.inf, 7.0)
-        there = exists.reshape(-1).tolist()
-        terms = [((site,), costs[site]) for site in range(len(costs)) if there[site]]
-        used = [int(number) for _, _, number in edges]
-        terms += _edge_terms(sites, [own * Fraction(float(flat[n])) for n in used], [every[n] for n in used])
-        return Call("GridMRF", (unary, pairwise), options), Truth([labels if t else 1 for t in there], terms)
+        options = {"weights": weights, "mask": mask, "connectivity": 2 if connectivity == 2 else None}
+        options["periodic"] = (all(periodic) or periodic) if any(periodic) else None
+        return Call("GridMRF", (unary, pairwise), {k: v for k, v in options.items() if v is not None}), truth
+
+    def sites(self, labels: int) -> tuple[tuple[int, ...], np.ndarray | None]:
+        """The shape of a grid, and its mask, if any."""
+        shapes = _SHAPES_2D if self.chance(0.6) else _SHAPES_3D
+        if self.chance(0.25):
+            shape = self.pick(*shapes)
+            return shape, self.mask(shape, labels)
+        return self.pick(*(s for s in shapes if labels ** math.prod(s) <= MOST_LABELLINGS)), None
 
     def mask(self, shape: tuple[int, ...], labels: int) -> np.ndarray:
         mask = self.rng.random(shape) < self.pick(0.5, 0.7, 0.9)
@@ -376,7 +286,7 @@ class _Draw:
             if factors.ndim == 0:
                 weights.append(float(factors))
             else:
-                weights.append(factors.astype(self.pick("float64", "float64", "float32")))
+                weights.append(_cast(factors, self.pick("float64", "float64", "float32")))
         return weights
 
     def edge_tables(self, ends: dict[int, tuple[int, int]], numbers: np.ndarray, labels: int) -> np.ndarray:
@@ -418,7 +328,7 @@ class _Draw:
         offset = float(self.pick(0.0, 0.0, 0.1, 7.0, 1e-12, -1e6, 1e15)) if self.chance(0.4) else 0.0
         factors = np.broadcast_to(1.0 if weights is None else weights, len(edges)).tolist()
         terms = [((site,), exact(costs)) for site, costs in enumerate(unaries)]
-        terms += _edge_terms(edges, [own * Fraction(factor) for factor in factors], tables)
+        terms += edge_terms(edges, [own * Fraction(factor) for factor in factors], tables)
         if offset:
             terms.append(((), exact(offset)))
         given = np.array(unaries) if len(set(counts)) == 1 and self.chance(0.7) else unaries
@@ -467,3 +377,32 @@ class _Draw:
             if len(places) > 1:
                 large, small = self.pick(1e12, 1e6, 0.1, 3.0), self.pick(1e-3, 1.0, 0.1)
                 weights[places] = self.rng.permutation([large, -large, *[small] * (len(places) - 2)])
+
+
+def _cast(numbers: np.ndarray, dtype: str) -> np.ndarray:
+    """Numbers in another dtype, clipped to what it holds."""
+    if np.dtype(dtype).kind == "f":
+        most = 0.9 * float(np.finfo(dtype).max)
+        numbers = np.clip(numbers, -most, most)
+    return numbers.astype(dtype)
+
+
+def _factors(weights: list | None, edge_shapes: list[tuple[int, ...]], own: Fraction) -> list[Fraction]:
+    """The weights of all edges of a grid, exactly, that of the pairwise cost included."""
+    given = [1.0] * len(edge_shapes) if weights is None else weights
+    arrays = [np.broadcast_to(weight, shape) for weight, shape in zip(given, edge_shapes, strict=True)]
+    return [own * Fraction(weight) for array in arrays for weight in array.reshape(-1).tolist()]
+
+
+def _grid_truth(
+    unary: np.ndarray, mask: np.ndarray | None, edges: list, factors: list[Fraction], tables: list[np.ndarray]
+) -> Truth:
+    """The energies of a grid. An edge has two sites, as coordinates, and the number of its factor and table."""
+    *shape, labels = unary.shape
+    exists = [True] * math.prod(shape) if mask is None else mask.reshape(-1).tolist()
+    costs = exact(unary.reshape(-1, labels))
+    terms = [((site,), costs[site]) for site, is_there in enumerate(exists) if is_there]
+    joined = [tuple(int(np.ravel_multi_index(site, shape)) for site in edge[:2]) for edge in edges]
+    used = [int(number) for _, _, number in edges]
+    terms += edge_terms(joined, [factors[n] for n in used], [tables[n] for n in used])
+    return Truth([labels if is_there else 1 for is_there in exists], terms)
