@@ -15,7 +15,7 @@ import numpy as np
 
 from treefield.io import tiff
 from treefield.io.arrays import npy_layout
-from treefield.io.files import checked_input, checked_output, checked_path, reading, shown, writing
+from treefield.io.files import check_links, checked_input, checked_output, checked_path, reading, shown, writing
 from treefield.io.images import read_image
 from treefield.models.stores import FileArray, new_npy, new_zarr, zarr_package
 
@@ -92,6 +92,7 @@ def check_new_image(path: Any, *, force: bool) -> pathlib.Path:
     """Refuse, before any work, what `new_image` could not write."""
     path = checked_path(path)
     if path.suffix.lower() == ".zarr":
+        check_links(path)
         if path.exists() and not force:
             raise FileExistsError(f"{shown(path)} exists; give another name, or replace it with force (--force)")
         if path.exists() and not (path / "zarr.json").exists() and not (path / ".zarray").exists():

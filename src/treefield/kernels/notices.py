@@ -17,4 +17,4 @@ class Notice:
             first, self.given = not self.given, True
         if first and sys.stderr is not None:  # print would take None for stdout
             with contextlib.suppress(OSError, ValueError):  # a closed stderr must not end a search
-                print(f"treefield: {text}", file=sys.stderr, flush=True)
+                print(f"treefield: {text}", file=sys.stderr, flush=True)  # noqa: T201
