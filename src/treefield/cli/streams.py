@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import io
-import logging
 import os
 import sys
 import warnings
@@ -47,8 +46,6 @@ def open_streams() -> None:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
     sys.stdout, sys.stderr = _stream(1, sys.stdout), _stream(2, sys.stderr)
     warnings.showwarning = _show_warning
-    if logging.lastResort is not None:
-        logging.lastResort.setFormatter(_OneLine())
 
 
 def _stream(number: int, stream: TextIO | None) -> TextIO:
@@ -78,8 +75,3 @@ def close_streams(code: int) -> int:
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     warn(str(message))
-
-
-class _OneLine(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        return f"treefield: {on_one_line(record.getMessage())}"

@@ -20,6 +20,7 @@ from treefield.io.images import read_image
 from treefield.models.stores import FileArray, new_npy, new_zarr, zarr_package
 
 LARGE = (".tif", ".tiff", ".npy", ".zarr")
+_READABLE = "an image that can be read"
 
 
 @contextlib.contextmanager
@@ -52,7 +53,7 @@ def open_image(path: Any, scratch: Any = None) -> Iterator[Any]:
     else:
         path = checked_input(path)
     with tempfile.TemporaryDirectory(prefix=".treefield-", dir=scratch) as folder:
-        with reading(path, "an image that can be read"):
+        with reading(path, _READABLE):
             if suffix == ".zarr":
                 array = zarr.open_array(str(path), mode="r")
             elif suffix == ".npy":
@@ -60,7 +61,19 @@ def open_image(path: Any, scratch: Any = None) -> Iterator[Any]:
             else:
                 array = tiff.open_tiff(path, pathlib.Path(folder, "image.npy"))
             _check(array)
-        yield array
+        yield _ImageArray(path, array)
+
+
+class _ImageArray:
+    """The array of an image file; a part that is damaged raises, when it is read, the error that opening raises."""
+
+    def __init__(self, path: pathlib.Path, array: Any) -> None:
+        self._path, self._array = path, array
+        self.shape, self.dtype = tuple(array.shape), np.dtype(array.dtype)
+
+    def __getitem__(self, box: Any) -> np.ndarray:
+        with reading(self._path, _READABLE):
+            return self._array[box]
 
 
 @contextlib.contextmanager
