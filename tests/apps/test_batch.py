@@ -136,7 +136,12 @@ def test_address_without_a_scheduler_is_refused_with_its_name(cluster):
     with socket.socket() as mute, dask.config.set({"treefield.connect-timeout": "500 ms"}):
         mute.bind(("127.0.0.1", 0))
         silent = f"tcp://127.0.0.1:{mute.getsockname()[1]}"
-        ends = {silent: "within 0.5 s", "nonsense": "missing port", worker: "of a Worker", "x://a:1": "unknown address scheme"}
+        ends = {
+            silent: "within 0.5 s",
+            "nonsense": "missing port",
+            worker: "of a Worker",
+            "x://a:1": "unknown address scheme",
+        }
         for address, words in ends.items():
             refused = functools.partial(tf.batch, tf.denoise, ITEMS, scheduler=address)
             check_refused(refused, ConnectionError, f"no Dask scheduler answers at {address}.*{words}")

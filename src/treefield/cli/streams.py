@@ -24,17 +24,29 @@ def warn(text: str) -> None:
     print(f"treefield: {on_one_line(text)}", file=sys.stderr, flush=True)  # noqa: T201
 
 
-class _Sink(io.FileIO):
-    """A file descriptor that takes everything; a write that fails is dropped and its error kept."""
+class _Stream(io.TextIOWrapper):
+    """A standard stream that leads nowhere after a write has failed, and keeps the error."""
 
     error: OSError | None = None
 
-    def write(self, data: Any, /) -> int:
+    def write(self, text: str, /) -> int:
         try:
-            return super().write(data)
+            return super().write(text)
         except OSError as error:
-            self.error = error
-            return len(data)
+            self._drop(error)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError as error:
+            self._drop(error)
+
+    def _drop(self, error: OSError) -> None:
+        self.error = error
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.fileno())
+        os.close(nowhere)
 
 
 def open_streams() -> None:
@@ -54,15 +66,15 @@ def _stream(number: int, stream: TextIO | None) -> TextIO:
         stream.reconfigure(errors="replace")
         return stream
     encoding = "utf-8" if stream is None else stream.encoding
-    sink = io.BufferedWriter(_Sink(number, "w", closefd=False))
-    return io.TextIOWrapper(sink, encoding, "replace", line_buffering=number == 2)
+    file = open(number, "wb", closefd=False)  # noqa: SIM115
+    return _Stream(file, encoding, "replace", line_buffering=number == 2)
 
 
 def close_streams(code: int) -> int:
     """Write what is left; returns the exit code: another one if all went well but stdout could not be written."""
     try:
         sys.stdout.flush()
-        error = getattr(getattr(sys.stdout.buffer, "raw", None), "error", None)
+        error = getattr(sys.stdout, "error", None)
     except OSError as problem:  # of a terminal
         error = problem
     if error is None or code:
