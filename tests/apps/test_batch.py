@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -127,6 +128,28 @@ def cluster():
 def test_a_cluster_gives_the_same_answers(cluster, images):
     folder, grey = images
     check_restored(tf.batch(tf.denoise, folder, scheduler=cluster.scheduler_address, **FEW), folder, grey)
+
+
+def test_address_without_a_scheduler_is_refused_with_its_name(cluster):
+    dask = pytest.importorskip("dask")
+    (worker, *_) = cluster.scheduler_info["workers"]
+    with socket.socket() as mute, dask.config.set({"treefield.connect-timeout": "500 ms"}):
+        mute.bind(("127.0.0.1", 0))
+        silent = f"tcp://127.0.0.1:{mute.getsockname()[1]}"
+        ends = {
+            silent: "within 0.5 s",
+            "nonsense": "missing port",
+            worker: "of a Worker",
+            "x://a:1": "unknown address scheme",
+        }
+        for address, words in ends.items():
+            refused = functools.partial(tf.batch, tf.denoise, ITEMS, scheduler=address)
+            check_refused(refused, ConnectionError, f"no Dask scheduler answers at {address}.*{words}")
+        mute.listen()  # it accepts, and never says anything
+        refused = functools.partial(tf.batch, tf.denoise, ITEMS, scheduler=silent)
+        check_refused(refused, ConnectionError, f"no Dask scheduler answers at {silent} within 0.5 s")
+    with dask.config.set({"treefield.connect-timeout": "soon"}):
+        check_refused(refused, ValueError, "must be a time such as 30s, got 'soon'")
 
 
 def test_a_client_stays_open_and_every_pair_has_its_own_error(cluster):

@@ -219,6 +219,30 @@ def test_a_folder_that_may_not_be_written_to_is_refused_before_the_search(comman
     check_refused(command("denoise", "grey.png", "o.png", "--levels", 8), "cannot write o.png", "permission")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("denoise", "grey.png", "loop.png"),
+        ("denoise", "grey.png", "loop.png", "--force"),
+        ("denoise", "grey.png", "loop.png/o.png"),
+        ("denoise", "grey.png", "o.png", "--report", "loop.html"),
+        ("denoise", "grey.png", "loop.zarr", "--memory-limit", "90GB"),
+        ("denoise", "grey.png", "loop.npy", "--memory-limit", "90GB"),
+        ("denoise", "grey.png", "left.png", "loop"),
+        ("denoise", "grey.png", "left.png", "links"),
+        ("compare", "solve", "model.npz", "--out", "loop"),
+    ],
+    ids=" ".join,
+)
+def test_loop_of_links_as_output_is_refused(command, files, no_search, arguments):
+    (files / "links").mkdir()
+    for name in ("loop", "loop.png", "loop.html", "loop.zarr", "loop.npy", "links/left.png"):
+        (files / name).symlink_to(pathlib.Path(name).name)
+    before = listing(files)
+    check_refused(command(*arguments), "loop of symbolic links")
+    assert listing(files) == before and (files / "loop.png").is_symlink()
+
+
 def test_odd_names_are_told_on_one_line(command, files, no_search):
     check_refused(command("denoise", "a\nb\x1b[31m.png", "o.png"), r"a\nb\x1b[31m.png")
     (files / "a\nb.png").write_bytes((files / "grey.png").read_bytes())

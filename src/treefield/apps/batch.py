@@ -87,7 +87,8 @@ def batch(
         ``if __name__ == "__main__":``, as with `multiprocessing`.
     scheduler : str or distributed.Client, optional
         A Dask cluster instead, as the address of its scheduler ("tcp://host:port") or a client. Its workers must find
-        files under the same paths.
+        files under the same paths. A scheduler that does not answer within 4 s is refused, or within the time that
+        Dask's configuration has as ``treefield.connect-timeout`` (in the environment DASK_TREEFIELD__CONNECT_TIMEOUT).
     progress : bool
         Whether to show a bar.
     **options

@@ -21,9 +21,10 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Protocol
 
 from treefield.apps.jobs import Job, Outcome, Work, pickled
-from treefield.io.files import MissingPackageError, one_line
+from treefield.io.files import MissingPackageError, one_line, shown
 
 _GRACE = 3.0  # seconds that a worker has to clean up when it is told to end
+_ANSWER = "4 s"  # in which a scheduler must answer, unless Dask's configuration has treefield.connect-timeout
 _AHEAD = 2  # tasks per thread of a cluster
 _RETRIES = 2
 _NO_START = (
@@ -214,10 +215,7 @@ class DaskCrew:
             raise MissingPackageError('scheduler needs Dask: pip install "treefield[dask]"') from error
         self._work, self._own = work, isinstance(scheduler, str)
         if self._own:
-            try:
-                scheduler = distributed.Client(scheduler, set_as_default=False)
-            except (OSError, ValueError) as error:
-                raise ConnectionError(f"no Dask scheduler answers at {scheduler}: {one_line(error)}") from None
+            scheduler = _connected(distributed, scheduler)
         if not isinstance(scheduler, distributed.Client) or scheduler.asynchronous:
             what = type(scheduler).__name__
             raise TypeError(
@@ -265,6 +263,44 @@ class DaskCrew:
         if self._running and self._client.status == "running":
             self._client.cancel(list(self._running), force=True)
         self._running.clear()
+
+
+def _connected(distributed: Any, address: str) -> Any:
+    """A client of the scheduler at an address, or a ConnectionError soon.
+
+    A client that cannot connect waits half a minute, or for ever if something else answers; so ask first.
+    """
+    limit = _answer_time()
+
+    async def ask() -> None:
+        secrets = distributed.Security().get_connection_args("client")
+        async with distributed.rpc(address, timeout=limit, connection_args=secrets) as peer:
+            kind = (await peer.identity())["type"]
+        if kind != "Scheduler":
+            raise ValueError(f"it is the address of a {kind}")
+
+    async def ask_in_time() -> None:
+        await asyncio.wait_for(ask(), limit)
+
+    try:
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:  # this one may have an event loop, as in Jupyter
+            thread.submit(lambda: asyncio.run(ask_in_time())).result()
+        return distributed.Client(address, set_as_default=False)
+    except Exception as error:
+        slow = f" within {limit:g} s (DASK_TREEFIELD__CONNECT_TIMEOUT sets another limit)"
+        when = slow if isinstance(error, OSError) else ""
+        raise ConnectionError(f"no Dask scheduler answers at {shown(address)}{when}: {one_line(error)}") from None
+
+
+def _answer_time() -> float:
+    """Seconds in which a scheduler must answer."""
+    import dask
+
+    given = dask.config.get("treefield.connect-timeout", _ANSWER)
+    try:
+        return float(dask.utils.parse_timedelta(given, "s"))
+    except (LookupError, TypeError, ValueError):
+        raise ValueError(f"DASK_TREEFIELD__CONNECT_TIMEOUT must be a time such as 30s, got {given!r}") from None
 
 
 class _Task:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import atexit
 import gc
-import io
 import os
 import sys
+
+from treefield.cli.streams import close_streams, open_streams, warn
 
 INTERRUPTED_EXIT = 130  # as shells have it for Ctrl-C
 
@@ -15,24 +16,17 @@ _BAD_INPUT = (OSError, ValueError, TypeError, ImportError, MemoryError, Overflow
 
 def command() -> None:
     """Run the command, and leave at once: to tear down all that was imported would take a quarter of a short run."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # not every console knows every character
+    open_streams()
     try:
         main()
     except SystemExit as end:
         code = int(end.code or 0)
     atexit._run_exitfuncs()
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:  # nobody reads it any more
-        code = code or 1
-    os._exit(code)
+    os._exit(close_streams(code))
 
 
 def main() -> None:
-    """Run the command; whatever is wrong with its input is told in one line, with exit code 2."""
+    """Run the command; bad input ends it with one line on stderr and exit code 2."""
     gc.set_threshold(100_000)  # what is imported stays: to look for garbage in it takes a seventh of a short run
     try:
         sys.exit(_run())
@@ -47,19 +41,19 @@ def _run() -> int | None:
 
         from treefield.cli.app import app
     except ImportError as error:
-        return _told(f'the command needs more packages ({error}): pip install "treefield[cli]"')
+        return _refused(f'the command needs more packages ({error}): pip install "treefield[cli]"')
     try:
         return app(prog_name="treefield", standalone_mode=False)
     except typer.Abort:  # what older versions of typer make of Ctrl-C
         return INTERRUPTED_EXIT
     except Exception as error:
         if hasattr(error, "format_message"):  # typer's own, of a command line that cannot be
-            return _told(error.format_message())
+            return _refused(error.format_message())
         if not isinstance(error, _BAD_INPUT) or os.environ.get("TREEFIELD_DEBUG"):
             raise
-        return _told(str(error) or type(error).__name__)
+        return _refused(str(error) or type(error).__name__)
 
 
-def _told(message: str) -> int:
-    print(f"treefield: {' '.join(message.split())}", file=sys.stderr)
+def _refused(message: str) -> int:
+    warn(message)
     return 2

@@ -14,6 +14,7 @@ from treefield.cli.info import info
 from treefield.cli.models import ising, solve
 from treefield.cli.paper import paper
 from treefield.cli.stereo import stereo
+from treefield.cli.streams import say
 
 app = typer.Typer(
     add_completion=False,
@@ -26,7 +27,7 @@ for command in (denoise, inpaint, stereo, segment, ising, solve, compare, demo, 
 
 def _version(asked: bool) -> None:
     if asked:
-        print(__version__)
+        say(__version__)
         raise typer.Exit
 
 
@@ -42,4 +43,4 @@ def treefield(
     Ctrl-C ends a search early and writes the best that was found.
     """
     if context.invoked_subcommand is None:
-        print(context.get_help())
+        typer.echo(context.get_help())

@@ -11,6 +11,7 @@ import importlib
 import inspect
 import itertools
 import json
+import os
 import pathlib
 import sys
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ from treefield.cli import INTERRUPTED_EXIT
 from treefield.cli.memory import searches_at_once
 from treefield.cli.options import Shared
 from treefield.cli.outcome import check_folder
+from treefield.cli.streams import say, warn
 from treefield.cli.watch import number, percent
 from treefield.io.files import checked_input, one_line, shown
 from treefield.io.images import WRITTEN, image_files
@@ -161,10 +163,10 @@ def _paired(
 
 def _check_outputs(paired: list[Files], folder: pathlib.Path, *, force: bool) -> None:
     """Refuse, before any work, outputs that are there, that are inputs, or that are those of two images."""
-    inputs = {path.resolve() for files in paired for path in files.inputs.values()}
-    first: dict[pathlib.Path, Files] = {}
+    inputs = {os.path.realpath(path) for files in paired for path in files.inputs.values()}
+    first: dict[str, Files] = {}
     for files in paired:
-        target = files.out.resolve()
+        target = os.path.realpath(files.out)
         if target in inputs:
             raise FileExistsError(f"{shown(files.out)} is one of the images that are read: give another folder")
         if target in first:
@@ -224,7 +226,7 @@ class _Many:
                 folder.rmdir()
         if not (self._shared.quiet or self._shared.json):
             images = "1 image" if len(paired) == 1 else f"{len(paired)} images"
-            print(f"{images}: {', '.join(f'{many} {how}' for how, many in ends.items())}")
+            say(f"{images}: {', '.join(f'{many} {how}' for how, many in ends.items())}")
         if set(ends) - {"written"}:
             sys.exit(1 if set(ends) <= {"written", "failed"} else INTERRUPTED_EXIT)
 
@@ -237,16 +239,16 @@ class _Many:
         error = None if item.error is None else one_line(item.error)
         if self._shared.json:
             figures = {"output": None, "title": self._title} if error else {**item.value, "output": str(files.out)}
-            print(json.dumps({"inputs": names, **figures, "error": error}), flush=True)
+            say(json.dumps({"inputs": names, **figures, "error": error}))
         elif error is not None:
             name = shown(names[0])
-            print(f"treefield: {error if name in error else f'{name}: {error}'}", file=sys.stderr, flush=True)
+            warn(error if name in error else f"{name}: {error}")
         elif not self._shared.quiet:
             figures = item.value
             gap = "" if figures["gap"] is None else f", gap {percent(figures['gap'])}"
             energy = "infinite" if figures["energy"] is None else number(figures["energy"])
             note = f" ({figures['note']})" if figures["note"] else ""
-            print(f"{shown(files.out)}{note}: energy {energy}{gap}, {figures['seconds']:.2f} s", flush=True)
+            say(f"{shown(files.out)}{note}: energy {energy}{gap}, {figures['seconds']:.2f} s")
 
 
 def _write_one(

@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import json
 import pathlib
-import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -19,6 +18,7 @@ from treefield.cli.memory import plan_memory
 from treefield.cli.models import read_ising
 from treefield.cli.options import Shared, shares_options
 from treefield.cli.outcome import as_json, check_folder, exit_if_interrupted, summary, write_page
+from treefield.cli.streams import say, warn
 from treefield.cli.watch import Watch, number
 from treefield.io import load_model, read_image, write_image
 from treefield.io.files import shown, writing
@@ -68,7 +68,7 @@ def compare(
         try:
             results[name] = _run(name, posed, start, shared)
         except CycleError as error:  # tree_bp solves trees alone
-            print(f"treefield: {name} is left out: {error}", file=sys.stderr)
+            warn(f"{name} is left out: {error}")
             continue
         if results[name].status == INTERRUPTED:
             break
@@ -77,10 +77,10 @@ def compare(
     out.mkdir(exist_ok=True)
     _write(out, results, picture, posed, problem, shared.settings, shared.force)
     if shared.json:
-        print(json.dumps({name: as_json(res) for name, res in results.items()}))
+        say(json.dumps({name: as_json(res) for name, res in results.items()}))
     elif not shared.quiet:
         print_table(f"{problem}: {posed.mrf!r}", [_row(name, res) for name, res in results.items()])
-        print(f"Plot, pictures and report are in {shown(out)}")
+        say(f"Plot, pictures and report are in {shown(out)}")
     exit_if_interrupted(list(results.values())[-1])
 
 

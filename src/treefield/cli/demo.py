@@ -14,6 +14,7 @@ from treefield.apps.pictures import psnr
 from treefield.cli import pictures
 from treefield.cli.compare import print_table
 from treefield.cli.outcome import Task, check_folder, exit_if_interrupted, section, summary, write_page
+from treefield.cli.streams import say
 from treefield.cli.watch import Watch
 from treefield.io import write_image
 from treefield.io.files import shown
@@ -62,7 +63,7 @@ def demo(
     write_page(out / "report.html", "treefield: a demonstration", pages, force=force)
     if not quiet:
         print_table("", rows)
-        print(f"\nOpen {shown(out / 'report.html')} in a browser; the pictures are beside it.")
+        say(f"\nOpen {shown(out / 'report.html')} in a browser; the pictures are beside it.")
     exit_if_interrupted(res)
 
 

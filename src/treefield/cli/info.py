@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from treefield import __version__
+from treefield.cli.streams import say
 from treefield.io.files import available_memory, in_units, package_version
 from treefield.validation import thread_count
 
@@ -40,9 +41,9 @@ def info(json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
     facts |= {"threads": str(thread_count(None)), "free memory": "unknown" if free is None else in_units(free)}
     facts |= _cache()
     if json:
-        print(writer.dumps(facts))
+        say(writer.dumps(facts))
     else:
-        print("\n".join(f"{name:>16}: {value}" for name, value in facts.items()))
+        say("\n".join(f"{name:>16}: {value}" for name, value in facts.items()))
 
 
 def _cache() -> dict[str, str]:

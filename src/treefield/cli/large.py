@@ -17,6 +17,7 @@ from treefield.apps.restoration import Costs
 from treefield.apps.tiled import blocks, denoise_tiled
 from treefield.cli.options import Shared
 from treefield.cli.outcome import as_json, exit_if_interrupted, told
+from treefield.cli.streams import say
 from treefield.io import write_image
 from treefield.io.files import checked_output, in_units, resident_memory, shown
 from treefield.io.images import checked_format, holds_alpha
@@ -59,9 +60,9 @@ def denoise_large(
             )
     figures = {"output": str(out), "title": "denoise", **as_json(res)}
     if shared.json:
-        print(json.dumps(figures))
+        say(json.dumps(figures))
     elif not shared.quiet:
-        print(told(res, wrote=shown(out)))
+        say(told(res, wrote=shown(out)))
     exit_if_interrupted(res)
     return figures | {"note": ""}
 

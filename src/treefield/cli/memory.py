@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextvars
-import sys
 
+from treefield.cli.streams import warn
 from treefield.io.files import available_memory, in_units
 
 _PLENTY = 2**30  # bytes: below, nobody needs to be told
@@ -34,7 +34,7 @@ def plan_memory(sites: int, labels: int, itemsize: int, *, quiet: bool) -> int |
     if (most > _PLENTY or limited) and not quiet:
         how = f"more than the {in_units(free)} that are free: it will be kept to less, and search more slowly"
         end = how if limited else f"{in_units(free)} are free"
-        print(f"treefield: the search needs up to {in_units(most)} of memory; {end}", file=sys.stderr)
+        warn(f"the search needs up to {in_units(most)} of memory; {end}")
     return int(0.9 * free) - costs if limited else None
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from treefield import __version__
 from treefield.cli import INTERRUPTED_EXIT
 from treefield.cli.options import Shared
+from treefield.cli.streams import say
 from treefield.cli.watch import Watch, number, percent
 from treefield.io.files import checked_output, checked_path, shown, writing
 from treefield.io.models import save_model
@@ -56,10 +57,10 @@ def run(task: Task, shared: Shared, out: pathlib.Path, write: Callable[[np.ndarr
         write_page(shared.report, f"treefield {task.title}", [page], force=shared.force)
     figures = {"output": str(out), "title": task.title, **as_json(res)}
     if shared.json:
-        print(json.dumps(figures))
+        say(json.dumps(figures))
     elif show:
         wrote = [text for text in (shown(out) + (f" ({note})" if note else ""), *_others(shared)) if text]
-        print(told(res, wrote=", ".join(wrote)))
+        say(told(res, wrote=", ".join(wrote)))
     exit_if_interrupted(res)
     return figures | {"note": note}
 

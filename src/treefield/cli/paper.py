@@ -16,6 +16,7 @@ from rich.console import Console
 from treefield.cli import INTERRUPTED_EXIT
 from treefield.cli.options import Shared, shares_options
 from treefield.cli.outcome import check_folder, write_page
+from treefield.cli.streams import say
 from treefield.io.files import shown, writing
 from treefield.paper import book
 from treefield.paper.lab import FULL, QUICK, Experiment, Lab
@@ -101,11 +102,11 @@ def _tell(out: pathlib.Path, done: list[Experiment], words: str, shared: Shared)
     compared = [comparison for experiment in done for comparison in experiment.comparisons]
     if shared.json:
         rows = [dataclasses.asdict(comparison) for comparison in compared]
-        print(json.dumps({"output": str(out / _PAGE), "pictures": words, "comparisons": rows}))
+        say(json.dumps({"output": str(out / _PAGE), "pictures": words, "comparisons": rows}))
     elif not shared.quiet:
         for comparison in compared:
-            print(f"{comparison.verdict:>14}  {comparison.what}: {comparison.ours}{_beside(comparison.paper)}")
-        print(f"{words}\nOpen {shown(out / _PAGE)} in a browser.".lstrip())
+            say(f"{comparison.verdict:>14}  {comparison.what}: {comparison.ours}{_beside(comparison.paper)}")
+        say(f"{words}\nOpen {shown(out / _PAGE)} in a browser.".lstrip())
 
 
 def _beside(paper: str) -> str:

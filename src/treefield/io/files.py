@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import importlib.metadata
 import os
@@ -13,6 +14,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from treefield.messages import on_one_line
 from treefield.models.stores import NoSpaceError
 from treefield.solvers.interrupt import cleaning_up, deferred
 
@@ -48,8 +50,8 @@ def shown(path: Any) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """What an exception of a library says, on one line of moderate length."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    """The message of any exception, on one line of moderate length, without control characters."""
+    text = on_one_line(str(error)) or type(error).__name__
     return text if len(text) <= 200 else f"{text[:197]}..."
 
 
@@ -140,6 +142,7 @@ def checked_output(path: Any, *, force: bool = False) -> pathlib.Path:
     FileNotFoundError: cannot write no/such/folder/labels.png: there is no folder no/such/folder; make it first
     """
     path = checked_path(path)
+    check_links(path)
     try:
         if path.is_dir():
             raise IsADirectoryError(f"cannot write {shown(path)}: it is a folder, expected the path of a file")
@@ -156,6 +159,15 @@ def checked_output(path: Any, *, force: bool = False) -> pathlib.Path:
     except PermissionError:
         raise PermissionError(f"cannot write {shown(path)}: there is no permission for its folder") from None
     return path
+
+
+def check_links(path: pathlib.Path) -> None:
+    """Raise if symbolic links on the way to a file form a loop: to `exists` they look like a name that is free."""
+    try:
+        path.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(f"cannot write {shown(path)}: it is a loop of symbolic links; give another name") from None
 
 
 def _exists(path: pathlib.Path) -> FileExistsError:

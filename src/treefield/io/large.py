@@ -15,6 +15,7 @@ from treefield.io import tiff
 from treefield.io.arrays import npy_layout
 from treefield.io.files import (
     NOTHING_LEFT,
+    check_links,
     checked_input,
     checked_output,
     checked_path,
@@ -28,6 +29,7 @@ from treefield.io.images import read_image
 from treefield.models.stores import FileArray, keep_file, new_npy, new_zarr, zarr_package
 
 LARGE = (".tif", ".tiff", ".npy", ".zarr")
+_READABLE = "an image that can be read"
 
 
 @contextlib.contextmanager
@@ -60,7 +62,7 @@ def open_image(path: Any, scratch: Any = None) -> Iterator[Any]:
     else:
         path = checked_input(path)
     with scratch_folder(scratch) as folder:
-        with reading(path, "an image that can be read"):
+        with reading(path, _READABLE):
             if suffix == ".zarr":
                 array = zarr.open_array(str(path), mode="r")
             elif suffix == ".npy":
@@ -68,7 +70,19 @@ def open_image(path: Any, scratch: Any = None) -> Iterator[Any]:
             else:
                 array = tiff.open_tiff(path, folder / "image.npy")
             _check(array)
-        yield array
+        yield _ImageArray(path, array)
+
+
+class _ImageArray:
+    """The array of an image file; a part that is damaged raises, when it is read, the error that opening raises."""
+
+    def __init__(self, path: pathlib.Path, array: Any) -> None:
+        self._path, self._array = path, array
+        self.shape, self.dtype = tuple(array.shape), np.dtype(array.dtype)
+
+    def __getitem__(self, box: Any) -> np.ndarray:
+        with reading(self._path, _READABLE):
+            return self._array[box]
 
 
 @contextlib.contextmanager
@@ -125,6 +139,7 @@ def check_new_image(path: Any, *, force: bool) -> pathlib.Path:
     """Refuse, before any work, what `new_image` could not write."""
     path = checked_path(path)
     if path.suffix.lower() == ".zarr":
+        check_links(path)
         if path.exists() and not force:
             raise FileExistsError(f"{shown(path)} exists; give another name, or replace it with force (--force)")
         if path.exists() and not (path / "zarr.json").exists() and not (path / ".zarray").exists():

@@ -2,9 +2,7 @@
 
 import contextlib
 import functools
-import pathlib
 import signal
-import sys
 import threading
 import time
 
@@ -12,8 +10,13 @@ import numba
 from numba.core import event
 from numba.extending import overload, register_jitable
 
+from treefield.kernels import cache
+from treefield.kernels.notices import Notice
+
 _OPTIONS = {"error_model": "numpy", "_nrt": False}  # no reference counting: kernels allocate nothing
-_NOTICE = "treefield: compiling its kernels; this happens once, they are cached on disk for the next time"
+_COMPILING = "compiling its kernels"
+_CACHED = f"{_COMPILING}; this happens once, they are cached on disk for the next time"
+_NO_FOLDER = f"{_COMPILING}, as in every run: there is no folder to cache them in; NUMBA_CACHE_DIR can name one"
 _NOTICE_AFTER = 1.0
 
 inlined = register_jitable(forceinline=True, **_OPTIONS)
@@ -23,27 +26,17 @@ overload_inlined = functools.partial(overload, jit_options={"forceinline": True,
 
 def kernel(function):
     """Compile a function of arrays on first use, for each combination of argument types."""
-    try:
-        dispatcher = numba.njit(cache=True, nogil=True, **_OPTIONS)(function)
-    except RuntimeError:  # no folder to cache in, as on a read-only system without a home
-        return numba.njit(nogil=True, **_OPTIONS)(function)
-    # Numba's cache looks only at the kernel's own file; ours must not outlive a change of the helpers inlined into it.
-    dispatcher._cache._cache_file._source_stamp = _source_stamp()
+    dispatcher = numba.njit(nogil=True, **_OPTIONS)(function)
+    with contextlib.suppress(RuntimeError):  # no folder to cache in, as on a read-only system without a home
+        dispatcher._cache = cache.KernelCache(function)
     return dispatcher
 
 
 def cache_folder():
-    """Where compiled kernels are kept; None if there is no folder for them."""
+    """The folder of compiled kernels; None if there is no folder that can be written to."""
     from treefield.kernels import grid
 
-    cache = getattr(grid.unary_energy, "_cache", None)
-    return getattr(cache, "cache_path", None)
-
-
-@functools.cache
-def _source_stamp():
-    files = sorted(pathlib.Path(__file__).parent.glob("*.py"))
-    return tuple((file.name, file.stat().st_mtime, file.stat().st_size) for file in files)
+    return grid.unary_energy.stats.cache_path
 
 
 class CompileTime:
@@ -85,9 +78,8 @@ class _CompileClock(event.Listener):
     """Counts the time spent compiling or loading kernels; says so once if it takes long."""
 
     def __init__(self):
-        self.noticed = False
+        self.notice = Notice()
         self._thread = threading.local()
-        self._lock = threading.Lock()
         self._interrupt = _HeldInterrupt()
 
     @property
@@ -111,7 +103,7 @@ class _CompileClock(event.Listener):
         if here.depth == 1:
             here.start = time.perf_counter()
             self._interrupt.hold()
-        if notice and not self.noticed and here.timer is None:
+        if notice and not self.notice.given and here.timer is None:
             here.timer = threading.Timer(_NOTICE_AFTER, self._say)
             here.timer.daemon = True
             here.timer.start()
@@ -127,10 +119,10 @@ class _CompileClock(event.Listener):
             self._interrupt.release()
 
     def _say(self):
-        with self._lock:
-            if not self.noticed:
-                self.noticed = True
-                print(_NOTICE, file=sys.stderr, flush=True)
+        if cache_folder() is None:
+            self.notice.give(_NO_FOLDER)
+        else:
+            self.notice.give(_COMPILING if cache.notice.given else _CACHED)
 
 
 def _is_ours(event):
@@ -143,8 +135,8 @@ event.register("numba:compile", _clock)
 
 
 def say_nothing():
-    """Compile without a notice: another process gives it."""
-    _clock.noticed = True
+    """Give no notices: another process gives them."""
+    _clock.notice.given = cache.notice.given = True
 
 
 def compile_time() -> CompileTime:

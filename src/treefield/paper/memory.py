@@ -111,7 +111,7 @@ def _measured(name: str, sizes: list[int], lab: Lab) -> dict[int, int]:
 def report(name: str, sizes: list[int]) -> None:
     """What the other process does: print the peaks of a search, a size after the other."""
     _peak(name, _WARM_UP)
-    print(json.dumps({size: _peak(name, size) for size in sizes}))
+    print(json.dumps({size: _peak(name, size) for size in sizes}))  # noqa: T201
 
 
 def _peak(name: str, size: int) -> int:
