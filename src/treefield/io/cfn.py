@@ -7,20 +7,22 @@ import itertools
 import math
 import pathlib
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from treefield.io.factors import Factors, refuse_auxiliary
+from treefield.io.factors import MOST_SITES, Factors, refuse_auxiliary
 from treefield.io.files import checked_input, checked_path, reading, shown
-from treefield.io.text import parsed, read_packed, write_packed
+from treefield.io.text import parsed, unpacked, whole_blocks, write_packed
 from treefield.models.graph import GraphMRF
 from treefield.validation import count as checked_count
 
 _WORD = re.compile(rb'"[^"\n]*"|[\[\]{}]|[^\s\[\]{},:"]+|"')
-_COMMENT = re.compile(rb"^#.*$", re.MULTILINE)
+_COMMENT = re.compile(rb"\n#.*")
 _OPEN, _CLOSE = (b"[", b"{"), (b"]", b"}")
+_MOST_TAGS = 1000  # words that describe a problem
 _INTEGERS = 2**62  # toulbar2 counts in integers up to this
 
 
@@ -51,14 +53,15 @@ def read_cfn(path: Any) -> GraphMRF:
 
 
 class _Reader:
-    """The words of a CFN file, read from the first to the last."""
+    """The words of a CFN file, read from the first to the last, a block of them in memory at a time."""
 
     def __init__(self, path: pathlib.Path) -> None:
         self._path = path
-        data = _COMMENT.sub(lambda line: b" " * len(line[0]), read_packed(path))
-        self._data = data
-        self._words = _WORD.findall(data)
-        self._at = 0
+        self._blocks = _blocks(path)
+        self._words: list[bytes] = []  # of the block
+        self._at = 0  # the next of them
+        self._before = 0  # words in earlier blocks
+        self._closing = dict.fromkeys(_CLOSE, 0)  # where in the block each bracket comes next
 
     def factors(self) -> Factors:
         self._open("the problem")
@@ -68,7 +71,7 @@ class _Reader:
         names, counts = self._variables()
         self._names = {name: site for site, (name, _) in enumerate(names) if name}
         self._values = [values for _, values in names]
-        factors = Factors(self._path, np.array(counts, np.int64), len(self._words), "function")
+        factors = Factors(self._path, np.array(counts, np.int64), name="function")
         self._tag(b"functions")
         self._open("the functions")
         functions: list[dict[str, Any]] = []
@@ -76,33 +79,57 @@ class _Reader:
             functions.append(self._function(factors, len(functions)))
         if not self._closed():
             raise self._wrong("the end of the file's outer brackets")
-        if self._at < len(self._words):
+        if not self._ended():
             raise self._wrong("the end of the file")
+        factors.words = self._read
         self._share(functions)
         self._add(factors, functions)
         return factors
 
     # words
 
-    def _where(self, index: int) -> str:
-        """The place of a word; only where it is needed are they counted again."""
-        if index >= len(self._words):
-            return "its end"
-        match = next(itertools.islice(_WORD.finditer(self._data), index, None))
-        word = self._words[index].decode("latin-1")
-        return f"line {self._data.count(10, 0, match.start()) + 1} ({word[:24]!r})"
+    @property
+    def _read(self) -> int:
+        """The number of words read so far, which is that of the next word."""
+        return self._before + self._at
 
-    def _wrong(self, expected: str, index: int | None = None) -> ValueError:
-        return ValueError(f"{expected} expected at {self._where(self._at if index is None else index)}")
+    def _ended(self) -> bool:
+        """Whether no word follows; takes up the next block where one is needed."""
+        while self._at >= len(self._words):
+            block = next(self._blocks, None)
+            if block is None:
+                return True
+            self._before, self._at = self._read, 0
+            self._words = _WORD.findall(block)
+            self._closing = dict.fromkeys(_CLOSE, -1)
+        return False
+
+    def _where(self, number: int) -> str:
+        """The place of a word; only where one is needed are they counted again."""
+        line = 0
+        for block in _blocks(self._path):
+            count = len(_WORD.findall(block))
+            if number < count:
+                match = next(itertools.islice(_WORD.finditer(block), number, None))
+                return f"line {line + block.count(10, 0, match.start())} ({match[0].decode('latin-1')[:24]!r})"
+            number -= count
+            line += block.count(10)
+        return "its end"
+
+    def _wrong(self, expected: str, number: int | None = None) -> ValueError:
+        return ValueError(f"{expected} expected at {self._where(self._read if number is None else number)}")
 
     def _peek(self) -> bytes:
-        return self._words[self._at] if self._at < len(self._words) else b""
+        if self._at >= len(self._words) and self._ended():
+            return b""
+        return self._words[self._at]
 
     def _next(self, expected: str) -> bytes:
-        if self._at >= len(self._words) or self._words[self._at] in (*_OPEN, *_CLOSE):
+        word = self._peek()
+        if not word or word in _OPEN or word in _CLOSE:
             raise self._wrong(expected)
         self._at += 1
-        return _plain(self._words[self._at - 1])
+        return _plain(word)
 
     def _open(self, what: str) -> None:
         if self._peek() not in _OPEN:
@@ -110,9 +137,10 @@ class _Reader:
         self._at += 1
 
     def _closed(self) -> bool:
-        if self._at >= len(self._words):
+        word = self._peek()
+        if not word:
             raise self._wrong("a closing bracket is")
-        closes = self._words[self._at] in _CLOSE
+        closes = word in _CLOSE
         self._at += closes
         return closes
 
@@ -121,18 +149,33 @@ class _Reader:
             raise self._wrong(f"{name.decode()} is")
         self._at += 1
 
-    def _list(self, what: str) -> tuple[list[bytes], int]:
-        """The words up to the closing bracket, and the number of the first."""
+    def _list(self, what: str, most: int = sys.maxsize) -> tuple[list[bytes], int]:
+        """The words up to the closing bracket, but not many more than `most`, and the number of the first."""
         self._open(what)
-        first = self._at
-        ends = [place for end in _CLOSE if (place := _find(self._words, end, first)) >= 0]
-        if not ends:
-            raise self._wrong(f"the end of {what} is", len(self._words))
-        self._at = min(ends) + 1
-        words = self._words[first : min(ends)]
+        first = self._read
+        words: list[bytes] = []
+        while len(words) <= most:
+            if self._ended():
+                raise self._wrong(f"the end of {what} is")
+            end = self._next_closing()
+            words += self._words[self._at : end]
+            self._at = end
+            if end < len(self._words):
+                self._at += 1
+                break
         if any(bracket in words for bracket in _OPEN):
             raise self._wrong(f"{what} without brackets inside is", first)
         return words, first
+
+    def _next_closing(self) -> int:
+        """Where in the block the next closing bracket is; its length if there is none.
+
+        Each kind is looked for from where it was found last, so that a block is searched only once.
+        """
+        for bracket in _CLOSE:
+            if self._closing[bracket] < self._at:
+                self._closing[bracket] = _find(self._words, bracket, self._at)
+        return min(self._closing.values())
 
     def _numbers(self, words: list[bytes], first: int, what: str) -> np.ndarray:
         """Words as costs; toulbar2 takes "inf", and numbers in quotes."""
@@ -144,10 +187,14 @@ class _Reader:
                     raise ValueError(f"{what} holds {self._where(first + index)}, which is no number")
         return values  # type: ignore[return-value]
 
+    def _costs(self, words: list[bytes], first: int, what: str) -> np.ndarray:
+        """Words as costs that are minimised, cut to the decimals."""
+        return self._sign * _cut(self._numbers(words, first, what), self._decimals)
+
     # parts
 
     def _problem(self) -> None:
-        words, first = self._list("the problem")
+        words, first = self._list("the problem", _MOST_TAGS)
         bounds = [word for word in map(_plain, words) if re.fullmatch(rb"[<>][-+]?(\d+\.?\d*|\.\d+)", word)]
         if len(bounds) != 1:
             raise self._wrong('mustbe with a bound such as "<10.0" is', first)
@@ -165,7 +212,7 @@ class _Reader:
             if self._peek() not in _OPEN and not _is_number(self._peek()):
                 name = self._next("the name of a variable is")
                 if name in seen:
-                    raise self._wrong("a name of its own for each variable is", self._at - 1)
+                    raise self._wrong("a name that no other variable has is", self._read - 1)
                 seen.add(name)
             if self._peek() in _OPEN:
                 words, first = self._list("the values of a variable")
@@ -177,7 +224,7 @@ class _Reader:
             else:
                 word = self._next("the values of a variable, or their number, are")
                 if not re.fullmatch(rb"[-+]?\d{1,9}", word) or int(word) == 0:
-                    raise self._wrong("a list of values, or their number, is", self._at - 1)
+                    raise self._wrong("a list of values, or their number, is", self._read - 1)
                 names.append((name, {}))
                 counts.append(abs(int(word)))
         return names, counts
@@ -187,22 +234,26 @@ class _Reader:
         what = f"function {name.decode('latin-1') or index}"
         self._open(what)
         self._tag(b"scope")
-        words, first = self._list(f"the scope of {what}")
+        words, first = self._list(f"the scope of {what}", MOST_SITES)
         sites = [self._site(word, first + axis) for axis, word in enumerate(words)]
         scope = factors.checked_scope(sites, name.decode("latin-1") or str(index))
         function: dict[str, Any] = {"name": name, "what": what, "scope": scope, "shape": factors.shape(scope)}
         if _plain(self._peek()) == b"type":
             self._at += 1
             kind = self._next("a type is").decode("latin-1")
-            raise ValueError(f"{what} is a {kind[:30]!r} at {self._where(self._at - 1)}; only tables of costs are read")
+            raise ValueError(
+                f"{what} is a {kind[:30]!r} at {self._where(self._read - 1)}; only tables of costs are read"
+            )
         if _plain(self._peek()) == b"defaultcost":
             self._at += 1
             word = self._next("a default cost is")
-            function["default"] = float(self._numbers([word], self._at - 1, what)[0])
+            function["default"] = float(self._costs([word], self._read - 1, what)[0])
         self._tag(b"costs")
         if self._peek() in _OPEN:
-            words, first = self._list(f"the costs of {what}")
+            most = sys.maxsize if "default" in function else math.prod(function["shape"])
+            words, first = self._list(f"the costs of {what}", most)
             self._table(function, words, first)
+            function["lowest"] = float(function["costs"].min(initial=math.inf))
         else:
             function["like"] = self._next("costs, or the name of a function, are")
         if not self._closed():
@@ -220,17 +271,18 @@ class _Reader:
     def _table(self, function: dict[str, Any], words: list[bytes], first: int) -> None:
         scope, shape, what = function["scope"], function["shape"], function["what"]
         if "default" not in function:
-            if len(words) != math.prod(shape):
+            count = math.prod(shape)
+            if len(words) != count:
+                came = len(words) if len(words) < count else f"more than {count}"
                 raise ValueError(
-                    f"{what} has {len(words)} costs at {self._where(first)}, but its sites have {math.prod(shape)} "
-                    "assignments"
+                    f"{what} has {came} costs at {self._where(first)}, but its sites have {count} assignments"
                 )
-            function["costs"] = self._numbers(words, first, what)
+            function["costs"] = self._costs(words, first, what)
             return
         width = len(scope) + 1
         if len(words) % width:
             raise ValueError(f"{what} has {len(words)} words at {self._where(first)}, expected {width} per tuple")
-        function["costs"] = self._numbers(words[width - 1 :: width], first, what)
+        function["costs"] = self._costs(words[width - 1 :: width], first, what)
         labels = np.empty((len(words) // width, len(scope)), np.int64)
         for axis, site in enumerate(scope):
             values = self._values[site]
@@ -252,20 +304,16 @@ class _Reader:
                 if other is None or other["shape"] != function["shape"]:
                     why = "none of that name comes later" if other is None else "their numbers of labels differ"
                     raise ValueError(f"{function['what']} has the costs of {function['like'].decode('latin-1')}: {why}")
-                function |= {key: other[key] for key in ("default", "labels", "costs") if key in other}
+                function |= {key: other[key] for key in ("default", "labels", "costs", "lowest") if key in other}
             if function["name"]:
                 later[function["name"]] = function
 
     def _add(self, factors: Factors, functions: list[dict[str, Any]]) -> None:
-        """Costs cut to the decimals, turned where they are maximised, forbidden where they reach the bound."""
+        """Add the functions, with costs forbidden where they reach the bound."""
         for function in functions:
-            function["costs"] = self._sign * _cut(function["costs"], self._decimals)
-            if "default" in function:
-                function["default"] = float(self._sign * _cut(np.array([function["default"]]), self._decimals)[0])
-            lowest = min(function["costs"].min(initial=math.inf), function.get("default", math.inf))
-            if lowest == -math.inf:
+            function["below"] = min(0.0, function["lowest"], function.get("default", 0.0))
+            if function["below"] == -math.inf:
                 raise ValueError(f"{function['what']} holds an infinite cost of the wrong sign")
-            function["below"] = min(float(lowest), 0.0)
         below = math.fsum(function["below"] for function in functions)
         for function in functions:
             forbidden = self._bound - (below - function["below"])
@@ -279,11 +327,31 @@ class _Reader:
                 factors.add(function["scope"], costs)
 
 
+def _blocks(path: pathlib.Path) -> Iterator[bytes]:
+    """Yield a line break and the text of a file, without the comments, in blocks of whole words."""
+    for block in whole_blocks(itertools.chain([b"\n"], unpacked(path)), _after_word):
+        yield _COMMENT.sub(b"\n", block)
+
+
+def _after_word(data: bytes) -> int:
+    """The place behind the last word, text in quotes or comment that is complete.
+
+    A line break goes to the next block, with the line that it starts: there a # starts a comment.
+    """
+    line = data.rfind(b"\n") + 1
+    if line and data[line : line + 1] == b"#":
+        return line - 1
+    if data.count(b'"', line) % 2:  # texts in quotes end in their line
+        return data.rfind(b'"')
+    return max(line - 1, 1 + max(data.rfind(end) for end in b' \t\r\v\f,:[]{}"'))
+
+
 def _find(words: list[bytes], word: bytes, first: int) -> int:
+    """Where a word comes next; the number of words if it does not."""
     try:
         return words.index(word, first)
     except ValueError:
-        return -1
+        return len(words)
 
 
 def _plain(word: bytes) -> bytes:
