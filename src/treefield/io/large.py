@@ -15,7 +15,7 @@ import numpy as np
 
 from treefield.io import tiff
 from treefield.io.arrays import npy_layout
-from treefield.io.files import checked_input, checked_output, checked_path, reading, shown, writing
+from treefield.io.files import check_memory, checked_input, checked_output, checked_path, reading, shown, writing
 from treefield.io.images import read_image
 from treefield.models.stores import FileArray, new_npy, new_zarr, zarr_package
 
@@ -55,6 +55,7 @@ def open_image(path: Any, scratch: Any = None) -> Iterator[Any]:
         with reading(path, "an image that can be read"):
             if suffix == ".zarr":
                 array = zarr.open_array(str(path), mode="r")
+                check_memory(path, math.prod(array.chunks) * np.dtype(array.dtype).itemsize)
             elif suffix == ".npy":
                 array = FileArray(path, *npy_layout(path))
             else:
