@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import decimal
-import itertools
 import math
 import pathlib
 import re
@@ -13,15 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from treefield.io.cfn_words import OPEN, Words, plain
 from treefield.io.factors import MOST_SITES, Factors, refuse_auxiliary
 from treefield.io.files import checked_input, checked_path, reading, shown
-from treefield.io.text import parsed, unpacked, whole_blocks, write_packed
+from treefield.io.text import parsed, write_packed
 from treefield.models.graph import GraphMRF
 from treefield.validation import count as checked_count
 
-_WORD = re.compile(rb'"[^"\n]*"|[\[\]{}]|[^\s\[\]{},:"]+|"')
-_COMMENT = re.compile(rb"\n#.*")
-_OPEN, _CLOSE = (b"[", b"{"), (b"]", b"}")
 _MOST_TAGS = 1000  # words that describe a problem
 _INTEGERS = 2**62  # toulbar2 counts in integers up to this
 
@@ -53,220 +50,121 @@ def read_cfn(path: Any) -> GraphMRF:
 
 
 class _Reader:
-    """The words of a CFN file, read from the first to the last, a block of them in memory at a time."""
+    """The parts of a CFN file, read one after the other."""
 
     def __init__(self, path: pathlib.Path) -> None:
         self._path = path
-        self._blocks = _blocks(path)
-        self._words: list[bytes] = []  # of the block
-        self._at = 0  # the next of them
-        self._before = 0  # words in earlier blocks
-        self._closing = dict.fromkeys(_CLOSE, 0)  # where in the block each bracket comes next
+        self._words = Words(path)
 
     def factors(self) -> Factors:
-        self._open("the problem")
-        self._tag(b"problem")
+        self._words.enter("the problem")
+        self._words.tag(b"problem")
         self._problem()
-        self._tag(b"variables")
+        self._words.tag(b"variables")
         names, counts = self._variables()
         self._names = {name: site for site, (name, _) in enumerate(names) if name}
         self._values = [values for _, values in names]
         factors = Factors(self._path, np.array(counts, np.int64), name="function")
-        self._tag(b"functions")
-        self._open("the functions")
+        self._words.tag(b"functions")
+        self._words.enter("the functions")
         functions: list[dict[str, Any]] = []
-        while not self._closed():
+        while not self._words.closed():
             functions.append(self._function(factors, len(functions)))
-        if not self._closed():
-            raise self._wrong("the end of the file's outer brackets")
-        if not self._ended():
-            raise self._wrong("the end of the file")
-        factors.words = self._read
+        if not self._words.closed():
+            raise self._words.wrong("the end of the file's outer brackets")
+        if not self._words.ended():
+            raise self._words.wrong("the end of the file")
+        factors.words = self._words.read
         self._share(functions)
         self._add(factors, functions)
         return factors
-
-    # words
-
-    @property
-    def _read(self) -> int:
-        """The number of words read so far, which is that of the next word."""
-        return self._before + self._at
-
-    def _ended(self) -> bool:
-        """Whether no word follows; takes up the next block where one is needed."""
-        while self._at >= len(self._words):
-            block = next(self._blocks, None)
-            if block is None:
-                return True
-            self._before, self._at = self._read, 0
-            self._words = _WORD.findall(block)
-            self._closing = dict.fromkeys(_CLOSE, -1)
-        return False
-
-    def _where(self, number: int) -> str:
-        """The place of a word; only where one is needed are they counted again."""
-        line = 0
-        for block in _blocks(self._path):
-            count = len(_WORD.findall(block))
-            if number < count:
-                match = next(itertools.islice(_WORD.finditer(block), number, None))
-                return f"line {line + block.count(10, 0, match.start())} ({match[0].decode('latin-1')[:24]!r})"
-            number -= count
-            line += block.count(10)
-        return "its end"
-
-    def _wrong(self, expected: str, number: int | None = None) -> ValueError:
-        return ValueError(f"{expected} expected at {self._where(self._read if number is None else number)}")
-
-    def _peek(self) -> bytes:
-        if self._at >= len(self._words) and self._ended():
-            return b""
-        return self._words[self._at]
-
-    def _next(self, expected: str) -> bytes:
-        word = self._peek()
-        if not word or word in _OPEN or word in _CLOSE:
-            raise self._wrong(expected)
-        self._at += 1
-        return _plain(word)
-
-    def _open(self, what: str) -> None:
-        if self._peek() not in _OPEN:
-            raise self._wrong(f"a bracket that opens {what} is")
-        self._at += 1
-
-    def _closed(self) -> bool:
-        word = self._peek()
-        if not word:
-            raise self._wrong("a closing bracket is")
-        closes = word in _CLOSE
-        self._at += closes
-        return closes
-
-    def _tag(self, name: bytes) -> None:
-        if _plain(self._peek()) != name:
-            raise self._wrong(f"{name.decode()} is")
-        self._at += 1
-
-    def _list(self, what: str, most: int = sys.maxsize) -> tuple[list[bytes], int]:
-        """The words up to the closing bracket, but not many more than `most`, and the number of the first."""
-        self._open(what)
-        first = self._read
-        words: list[bytes] = []
-        while len(words) <= most:
-            if self._ended():
-                raise self._wrong(f"the end of {what} is")
-            end = self._next_closing()
-            words += self._words[self._at : end]
-            self._at = end
-            if end < len(self._words):
-                self._at += 1
-                break
-        if any(bracket in words for bracket in _OPEN):
-            raise self._wrong(f"{what} without brackets inside is", first)
-        return words, first
-
-    def _next_closing(self) -> int:
-        """Where in the block the next closing bracket is; its length if there is none.
-
-        Each kind is looked for from where it was found last, so that a block is searched only once.
-        """
-        for bracket in _CLOSE:
-            if self._closing[bracket] < self._at:
-                self._closing[bracket] = _find(self._words, bracket, self._at)
-        return min(self._closing.values())
 
     def _numbers(self, words: list[bytes], first: int, what: str) -> np.ndarray:
         """Words as costs; toulbar2 takes "inf", and numbers in quotes."""
         values = parsed(b" ".join(words).replace(b'"', b""))
         if values is None or len(values) != len(words) or np.isnan(values).any():
             for index, word in enumerate(words):
-                value = parsed(_plain(word))
+                value = parsed(plain(word))
                 if value is None or len(value) != 1 or math.isnan(value[0]):
-                    raise ValueError(f"{what} holds {self._where(first + index)}, which is no number")
+                    raise ValueError(f"{what} holds {self._words.where(first + index)}, which is no number")
         return values  # type: ignore[return-value]
 
     def _costs(self, words: list[bytes], first: int, what: str) -> np.ndarray:
         """Words as costs that are minimised, cut to the decimals."""
         return self._sign * _cut(self._numbers(words, first, what), self._decimals)
 
-    # parts
-
     def _problem(self) -> None:
-        words, first = self._list("the problem", _MOST_TAGS)
-        bounds = [word for word in map(_plain, words) if re.fullmatch(rb"[<>][-+]?(\d+\.?\d*|\.\d+)", word)]
+        words, first = self._words.items("the problem", _MOST_TAGS)
+        bounds = [word for word in map(plain, words) if re.fullmatch(rb"[<>][-+]?(\d+\.?\d*|\.\d+)", word)]
         if len(bounds) != 1:
-            raise self._wrong('mustbe with a bound such as "<10.0" is', first)
+            raise self._words.wrong('mustbe with a bound such as "<10.0" is', first)
         self._sign = 1 if bounds[0][:1] == b"<" else -1
         self._decimals = len(bounds[0].partition(b".")[2])
         self._bound = self._sign * float(bounds[0][1:])
 
     def _variables(self) -> tuple[list[tuple[bytes, dict[bytes, int]]], list[int]]:
-        self._open("the variables")
+        self._words.enter("the variables")
         names: list[tuple[bytes, dict[bytes, int]]] = []
         counts: list[int] = []
         seen = set()
-        while not self._closed():
+        while not self._words.closed():
             name = b""
-            if self._peek() not in _OPEN and not _is_number(self._peek()):
-                name = self._next("the name of a variable is")
+            if self._words.peek() not in OPEN and not _is_number(self._words.peek()):
+                name = self._words.next("the name of a variable is")
                 if name in seen:
-                    raise self._wrong("a name that no other variable has is", self._read - 1)
+                    raise self._words.wrong("a name that no other variable has is", self._words.read - 1)
                 seen.add(name)
-            if self._peek() in _OPEN:
-                words, first = self._list("the values of a variable")
-                values = {_plain(word): label for label, word in enumerate(words)}
+            if self._words.peek() in OPEN:
+                words, first = self._words.items("the values of a variable")
+                values = {plain(word): label for label, word in enumerate(words)}
                 if not words or len(values) < len(words):
-                    raise self._wrong("a list of values that all differ is", first)
+                    raise self._words.wrong("a list of values that all differ is", first)
                 names.append((name, values))
                 counts.append(len(words))
             else:
-                word = self._next("the values of a variable, or their number, are")
+                word = self._words.next("the values of a variable, or their number, are")
                 if not re.fullmatch(rb"[-+]?\d{1,9}", word) or int(word) == 0:
-                    raise self._wrong("a list of values, or their number, is", self._read - 1)
+                    raise self._words.wrong("a list of values, or their number, is", self._words.read - 1)
                 names.append((name, {}))
                 counts.append(abs(int(word)))
         return names, counts
 
     def _function(self, factors: Factors, index: int) -> dict[str, Any]:
-        name = b"" if self._peek() in _OPEN else self._next("the name of a function is")
+        name = b"" if self._words.peek() in OPEN else self._words.next("the name of a function is")
         what = f"function {name.decode('latin-1') or index}"
-        self._open(what)
-        self._tag(b"scope")
-        words, first = self._list(f"the scope of {what}", MOST_SITES)
+        self._words.enter(what)
+        self._words.tag(b"scope")
+        words, first = self._words.items(f"the scope of {what}", MOST_SITES)
         sites = [self._site(word, first + axis) for axis, word in enumerate(words)]
         scope = factors.checked_scope(sites, name.decode("latin-1") or str(index))
         function: dict[str, Any] = {"name": name, "what": what, "scope": scope, "shape": factors.shape(scope)}
-        if _plain(self._peek()) == b"type":
-            self._at += 1
-            kind = self._next("a type is").decode("latin-1")
+        if self._words.skip(b"type"):
+            kind = self._words.next("a type is").decode("latin-1")
             raise ValueError(
-                f"{what} is a {kind[:30]!r} at {self._where(self._read - 1)}; only tables of costs are read"
+                f"{what} is a {kind[:30]!r} at {self._words.where(self._words.read - 1)}; only tables of costs are read"
             )
-        if _plain(self._peek()) == b"defaultcost":
-            self._at += 1
-            word = self._next("a default cost is")
-            function["default"] = float(self._costs([word], self._read - 1, what)[0])
-        self._tag(b"costs")
-        if self._peek() in _OPEN:
+        if self._words.skip(b"defaultcost"):
+            word = self._words.next("a default cost is")
+            function["default"] = float(self._costs([word], self._words.read - 1, what)[0])
+        self._words.tag(b"costs")
+        if self._words.peek() in OPEN:
             most = sys.maxsize if "default" in function else math.prod(function["shape"])
-            words, first = self._list(f"the costs of {what}", most)
+            words, first = self._words.items(f"the costs of {what}", most)
             self._table(function, words, first)
             function["lowest"] = float(function["costs"].min(initial=math.inf))
         else:
-            function["like"] = self._next("costs, or the name of a function, are")
-        if not self._closed():
-            raise self._wrong(f"the end of {what} is")
+            function["like"] = self._words.next("costs, or the name of a function, are")
+        if not self._words.closed():
+            raise self._words.wrong(f"the end of {what} is")
         return function
 
     def _site(self, word: bytes, index: int) -> int:
-        word = _plain(word)
+        word = plain(word)
         if word in self._names:
             return self._names[word]
         if re.fullmatch(rb"\d{1,9}", word) and int(word) < len(self._values):
             return int(word)
-        raise self._wrong("the name or the number of a variable is", index)
+        raise self._words.wrong("the name or the number of a variable is", index)
 
     def _table(self, function: dict[str, Any], words: list[bytes], first: int) -> None:
         scope, shape, what = function["scope"], function["shape"], function["what"]
@@ -275,23 +173,23 @@ class _Reader:
             if len(words) != count:
                 came = len(words) if len(words) < count else f"more than {count}"
                 raise ValueError(
-                    f"{what} has {came} costs at {self._where(first)}, but its sites have {count} assignments"
+                    f"{what} has {came} costs at {self._words.where(first)}, but its sites have {count} assignments"
                 )
             function["costs"] = self._costs(words, first, what)
             return
         width = len(scope) + 1
         if len(words) % width:
-            raise ValueError(f"{what} has {len(words)} words at {self._where(first)}, expected {width} per tuple")
+            raise ValueError(f"{what} has {len(words)} words at {self._words.where(first)}, expected {width} per tuple")
         function["costs"] = self._costs(words[width - 1 :: width], first, what)
         labels = np.empty((len(words) // width, len(scope)), np.int64)
         for axis, site in enumerate(scope):
             values = self._values[site]
             for row, word in enumerate(words[axis::width]):
-                label = values.get(_plain(word))
-                if label is None and re.fullmatch(rb"\d{1,9}", _plain(word)):
-                    label = int(_plain(word))
+                label = values.get(plain(word))
+                if label is None and re.fullmatch(rb"\d{1,9}", plain(word)):
+                    label = int(plain(word))
                 if label is None or label >= shape[axis]:
-                    raise self._wrong(f"a value of its variable, in {what}, is", first + row * width + axis)
+                    raise self._words.wrong(f"a value of its variable, in {what}, is", first + row * width + axis)
                 labels[row, axis] = label
         function["labels"] = labels
 
@@ -327,39 +225,8 @@ class _Reader:
                 factors.add(function["scope"], costs)
 
 
-def _blocks(path: pathlib.Path) -> Iterator[bytes]:
-    """Yield a line break and the text of a file, without the comments, in blocks of whole words."""
-    for block in whole_blocks(itertools.chain([b"\n"], unpacked(path)), _after_word):
-        yield _COMMENT.sub(b"\n", block)
-
-
-def _after_word(data: bytes) -> int:
-    """The place behind the last word, text in quotes or comment that is complete.
-
-    A line break goes to the next block, with the line that it starts: there a # starts a comment.
-    """
-    line = data.rfind(b"\n") + 1
-    if line and data[line : line + 1] == b"#":
-        return line - 1
-    if data.count(b'"', line) % 2:  # texts in quotes end in their line
-        return data.rfind(b'"')
-    return max(line - 1, 1 + max(data.rfind(end) for end in b' \t\r\v\f,:[]{}"'))
-
-
-def _find(words: list[bytes], word: bytes, first: int) -> int:
-    """Where a word comes next; the number of words if it does not."""
-    try:
-        return words.index(word, first)
-    except ValueError:
-        return len(words)
-
-
-def _plain(word: bytes) -> bytes:
-    return word[1:-1] if word[:1] == b'"' and len(word) > 1 else word
-
-
 def _is_number(word: bytes) -> bool:
-    return re.fullmatch(rb"[-+]?\d+", _plain(word)) is not None
+    return re.fullmatch(rb"[-+]?\d+", plain(word)) is not None
 
 
 def _cut(costs: np.ndarray, decimals: int) -> np.ndarray:
