@@ -42,7 +42,7 @@ def read_picture(path: pathlib.Path, labels: bool) -> tuple[np.ndarray, bool]:
         elif path.suffix.lower() in (".jpg", ".jpeg"):
             _check_scans(file.read())
             file.seek(0)
-        image = _opened(path, file)
+        image = _opened(path, file, labels)
         if depth == 16:
             codecs = package("imagecodecs", "imagecodecs", "reading 16-bit PNG")
             array = codecs.png_decode(_essential(path.read_bytes()))
@@ -94,7 +94,7 @@ def _essential(data: bytes) -> bytes:
     return b"".join(kept)
 
 
-def _opened(path: pathlib.Path, file: Any) -> Any:
+def _opened(path: pathlib.Path, file: Any, labels: bool) -> Any:
     """A Pillow image of which only the header is read, or an error if it will not fit into memory."""
     pillow = package("PIL.Image", "Pillow", "reading")
     module, decoder = _DECODERS[path.suffix.lower()]
@@ -110,7 +110,8 @@ def _opened(path: pathlib.Path, file: Any) -> Any:
     width, height = image.size
     if width <= 0 or height <= 0:
         raise ValueError(f"it is empty: {width} x {height} pixels")
-    check_unpacked(path, width * height * _PIXEL_BYTES.get(image.mode, len(image.getbands())))
+    colours = 3 if image.mode == "P" and not labels else len(image.getbands())
+    check_unpacked(path, width * height * _PIXEL_BYTES.get(image.mode, colours))
     check_memory(path, 8 * width * height)  # Pillow has 4 bytes a pixel, the array up to 4 more
     return image
 
