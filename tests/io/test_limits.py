@@ -293,6 +293,18 @@ def test_files_that_are_not_packed_have_no_limit(tmp_path, monkeypatch):
     assert read_image(tmp_path / "x.npy").shape == read_image(tmp_path / "x.pgm").shape == (100, 100)
 
 
+def test_a_png_chunk_that_claims_more_than_the_file_is_refused_without_allocating(tmp_path):
+    path = tmp_path / "x.png"
+    flat_png(path, 10, 10)
+    whole = path.read_bytes()
+    at = whole.index(b"IDAT") - 4
+    path.write_bytes(whole[:at] + struct.pack(">I", 2**31 - 1) + whole[at + 4 :])
+    with memory_below(10_000_000):
+        check_refused(lambda: read_image(path), ValueError, str(path), "claim 2147483647 bytes")
+    path.write_bytes(whole + b"\xff" * 100)  # whatever follows the image is not read
+    assert read_image(path).shape == (10, 10)
+
+
 def test_a_jpeg_of_many_scans_is_refused(tmp_path):
     path = tmp_path / "x.jpg"
     Image.new("RGB", (64, 64)).save(path, progressive=True)

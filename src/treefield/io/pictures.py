@@ -38,6 +38,7 @@ def read_picture(path: pathlib.Path, labels: bool) -> tuple[np.ndarray, bool]:
         depth = colour = None
         if path.suffix.lower() == ".png":
             depth, colour = _check_png(path, file.read(29))
+            _check_chunks(file, path.stat().st_size)
             file.seek(0)
         elif path.suffix.lower() in (".jpg", ".jpeg"):
             _check_scans(file.read())
@@ -70,6 +71,17 @@ def _check_png(path: pathlib.Path, header: bytes) -> tuple[int, int]:
             raise ValueError(f"it has {width} x {height} pixels, but 16-bit PNG is read up to {LONGEST_PNG16} a side")
         check_memory(path, 2 * (_PNG_CHANNELS[colour] + 1) * width * height)
     return depth, colour
+
+
+def _check_chunks(file: Any, size: int) -> None:
+    """Raise if pixels of a PNG file claim more bytes than the file has: Pillow would allocate them."""
+    position, kind = len(_SIGNATURE), b""
+    while position < size and kind != b"IEND":
+        file.seek(position)
+        length, kind = int.from_bytes(file.read(4)), file.read(4)
+        if kind == b"IDAT" and length > size:
+            raise ValueError(f"it is damaged: its pixels claim {length} bytes")
+        position += 12 + length
 
 
 def _check_scans(data: bytes) -> None:
