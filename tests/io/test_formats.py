@@ -51,7 +51,7 @@ def test_damaged_packs_and_bombs_are_refused(tmp_path, monkeypatch, suffix):
     check_refused(lambda: read_model(path), ValueError, str(path), "cannot be unpacked")
     path.write_bytes(pack(b"MARKOV" + b" " * 50_000_000))
     monkeypatch.setattr("treefield.io.text.available_memory", lambda: 160_000_000)
-    check_refused(lambda: read_model(path), MemoryError, str(path), "more than 5 MB of text", "160 MB")
+    check_refused(lambda: read_model(path), MemoryError, str(path), "more than 5 MB", "only 160 MB are free")
 
 
 def test_what_is_no_model_is_refused(tmp_path):

@@ -158,7 +158,7 @@ SPIN = "# vartype=SPIN\n"
         (read_coo, SPIN + "0 1 1e400\n", ["line 2"]),
         (read_qubo, "0 0 1\n", ["p qubo 0"]),
         (read_qubo, "p qubo chimera 2 1 0\n0 0 1\n", ["'chimera'"]),
-        (read_qubo, "p qubo 0 2 1 1\n0 0 1\n", ["3 numbers", "1 diagonals and 1 elements"]),
+        (read_qubo, "p qubo 0 2 1 1\n0 0 1\n", ["6 numbers are expected, 3 follow", "1 diagonals and 1 elements"]),
         (read_qubo, "p qubo 0 2 1 1\n0 0 1\n1 1 1\n", ["0 elements", "says 1"]),
         (read_qubo, "p qubo 0 2 1 0\n0 2 1\n", ["line 2", "0 to 1"]),
         (read_qubo, "p qubo 0 2000000000 0 0\n", ["claims 2000000000 sites"]),

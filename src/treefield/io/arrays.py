@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from treefield.io.files import check_memory
+from treefield.io.files import check_memory, check_unpacked
 
+_LONGEST_HEADER = 10_000  # bytes, NumPy's own limit
 _DEFLATE_RATIO = 1032  # no more than this can a byte of deflate unpack to
 
 
@@ -51,6 +52,7 @@ def read_npz(path: pathlib.Path, pick: Callable[[list[str]], Iterable[str]]) -> 
             size = math.prod(shape) * dtype.itemsize
             _check_length(min(info.file_size, path.stat().st_size * _DEFLATE_RATIO), size, shape, dtype)
             total += size
+        check_unpacked(path, total)
         check_memory(path, total)
         return {name: _member(archive, members[name]) for name in chosen}
 
@@ -71,7 +73,10 @@ def write_npz(path: pathlib.Path, arrays: dict[str, Any]) -> None:
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
     with archive.open(info) as file:
-        return _filled(file, *_header(file))
+        array = _filled(file, *_header(file))
+        if file.read(1):  # only at the end are the checksums compared
+            raise ValueError(f"{info.filename} holds more data than {array.dtype} of shape {array.shape} needs")
+        return array
 
 
 def _header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
@@ -80,8 +85,12 @@ def _header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"its .npy version is {version[0]}.{version[1]}, expected 1.0 or 2.0")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    length = file.read(2 * version[0])
+    size = int.from_bytes(length, "little")
+    if size > _LONGEST_HEADER:
+        raise ValueError(f"its .npy header claims {size} bytes, expected up to {_LONGEST_HEADER}")
     try:
-        shape, fortran, dtype = read(file)
+        shape, fortran, dtype = read(io.BytesIO(length + file.read(size)))
     except Exception:  # NumPy evaluates text as Python's literals, which may fail in any way
         raise ValueError("its .npy header is damaged") from None
     if dtype.hasobject:

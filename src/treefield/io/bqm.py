@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from treefield.io.files import checked_input, checked_path, reading, shown, writing
 from treefield.io.spins import VARTYPES, Quadratic, quadratic_of
-from treefield.io.text import read_packed
+from treefield.io.text import unpacked
 from treefield.models.graph import GraphMRF
 from treefield.validation import choice
 
 _MAGIC = b"DIMODBQM"
 _FLOATS, _INTEGERS = ("float32", "float64"), ("int16", "int32", "int64", "uint16", "uint32", "uint64")
+_PER_BYTE = 8  # bytes of memory that a byte of a file may need while it becomes a model
+_LONGEST_JSON = 2**28  # bytes
 _BLOCK = 64  # headers are filled up to a multiple of this
 
 
@@ -32,16 +35,34 @@ def read_bqm(path: Any) -> GraphMRF:
     """
     path = checked_input(path)
     with reading(path, "a dimod model"):
-        return _read(read_packed(path)).graph()
+        return _read(_Data(unpacked(path, _PER_BYTE))).graph()
 
 
-def _read(data: bytes) -> Quadratic:
-    if data[:8] != _MAGIC or len(data) < 14:
+class _Data:
+    """The bytes of a file, of which only as many are read as are asked for."""
+
+    def __init__(self, parts: Iterator[bytes]) -> None:
+        self._parts, self._rest = parts, b""
+
+    def take(self, count: int) -> bytes:
+        """The next bytes; fewer where the file ends."""
+        parts, size = [self._rest], len(self._rest)
+        while size < count and (part := next(self._parts, b"")):
+            parts.append(part)
+            size += len(part)
+        data = b"".join(parts)
+        self._rest = data[count:]
+        return data[:count]
+
+
+def _read(data: _Data) -> Quadratic:
+    start = data.take(14)
+    if start[:8] != _MAGIC or len(start) < 14:
         raise ValueError("it does not begin with DIMODBQM and a header")
-    version, length = data[8], struct.unpack("<I", data[10:14])[0]
+    version, length = start[8], struct.unpack("<I", start[10:14])[0]
     if version not in (1, 2):
         raise ValueError(f"its version is {version}, expected 1 or 2")
-    header = _json(data[14 : 14 + length], dict, "header")
+    header = _json(data, length, dict, "header")
     choice(header.get("vartype"), "vartype", VARTYPES)
     for name, allowed in {"dtype": _FLOATS, "itype": _INTEGERS, "ntype": _INTEGERS}.items():
         choice(header.get(name), name, allowed)
@@ -52,13 +73,15 @@ def _read(data: bytes) -> Quadratic:
     real = np.dtype(header["dtype"]).newbyteorder("<")
     linear = np.dtype([("place", np.dtype(header["ntype"]).newbyteorder("<")), ("bias", real)])
     quadratic = np.dtype([("site", np.dtype(header["itype"]).newbyteorder("<")), ("bias", real)])
-    at = 14 + length
-    ends = np.cumsum([at, real.itemsize, size * linear.itemsize, 2 * edges * quadratic.itemsize], dtype=object)
-    if size < 1 or ends[-1] > len(data):
-        raise ValueError(f"it tells {size} variables and {edges} interactions, but has {len(data)} bytes")
-    offset = float(np.frombuffer(data, real, 1, at)[0])
-    biases = np.frombuffer(data, linear, size, ends[1])
-    beside = np.frombuffer(data, quadratic, 2 * edges, ends[2])
+    ends = np.cumsum([real.itemsize, size * linear.itemsize, 2 * edges * quadratic.itemsize], dtype=object).tolist()
+    body = data.take(ends[2])
+    if size < 1 or len(body) < ends[2]:
+        raise ValueError(
+            f"it tells {size} variables and {edges} interactions, which are {ends[2]} bytes, but has {len(body)}"
+        )
+    offset = float(np.frombuffer(body, real, 1)[0])
+    biases = np.frombuffer(body, linear, size, ends[0])
+    beside = np.frombuffer(body, quadratic, 2 * edges, ends[1])
     places = np.append(biases["place"].astype(np.int64), 2 * edges)
     others = beside["site"].astype(np.int64)
     if places[0] != 0 or (np.diff(places) < 0).any() or (edges and not 0 <= others.min() <= others.max() < size):
@@ -67,7 +90,7 @@ def _read(data: bytes) -> Quadratic:
     once = others < own
     if once.sum() != edges:
         raise ValueError(f"it tells {edges} interactions, but lists {once.sum()}")
-    site = _sites(header.get("variables"), data[ends[3] :], version, size)
+    site = _sites(header.get("variables"), data, version, size)
     pairs = np.sort(np.stack([site[others[once]], site[own[once]]], axis=1), axis=1)
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
     fields = np.empty(size)
@@ -76,13 +99,14 @@ def _read(data: bytes) -> Quadratic:
     return Quadratic(header["vartype"], fields, pairs[order], weights[order], offset)
 
 
-def _sites(variables: Any, rest: bytes, version: int, size: int) -> np.ndarray:
+def _sites(variables: Any, data: _Data, version: int, size: int) -> np.ndarray:
     """The site of each variable: its name, if the names are 0, 1, 2, ... in any order."""
     names = variables
     if version == 2 and variables:
-        if rest[:4] != b"VARS" or len(rest) < 8:
+        start = data.take(8)
+        if start[:4] != b"VARS" or len(start) < 8:
             raise ValueError("it has no names of its variables")
-        names = _json(rest[8 : 8 + struct.unpack("<I", rest[4:8])[0]], list, "list of variables")
+        names = _json(data, struct.unpack("<I", start[4:8])[0], list, "list of variables")
     if not names:
         return np.arange(size)
     if not isinstance(names, list) or len(names) != size:
@@ -92,9 +116,11 @@ def _sites(variables: Any, rest: bytes, version: int, size: int) -> np.ndarray:
     return np.arange(size)
 
 
-def _json(text: bytes, kind: type, what: str) -> Any:
+def _json(data: _Data, length: int, kind: type, what: str) -> Any:
+    if length > _LONGEST_JSON:
+        raise ValueError(f"its {what} claims {length} bytes, expected up to {_LONGEST_JSON}")
     try:
-        value = json.loads(text.decode("utf-8"))
+        value = json.loads(data.take(length).decode("utf-8"))
     except (ValueError, RecursionError):
         raise ValueError(f"its {what} is damaged") from None
     if not isinstance(value, kind):

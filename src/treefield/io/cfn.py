@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import decimal
-import itertools
 import math
 import pathlib
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from treefield.io.factors import Factors, refuse_auxiliary
+from treefield.io.cfn_words import OPEN, Words, plain
+from treefield.io.factors import MOST_SITES, Factors, refuse_auxiliary
 from treefield.io.files import checked_input, checked_path, reading, shown
-from treefield.io.text import parsed, read_packed, write_packed
+from treefield.io.text import parsed, write_packed
 from treefield.models.graph import GraphMRF
 from treefield.validation import count as checked_count
 
-_WORD = re.compile(rb'"[^"\n]*"|[\[\]{}]|[^\s\[\]{},:"]+|"')
-_COMMENT = re.compile(rb"^#.*$", re.MULTILINE)
-_OPEN, _CLOSE = (b"[", b"{"), (b"]", b"}")
+_MOST_TAGS = 1000  # words that describe a problem
 _INTEGERS = 2**62  # toulbar2 counts in integers up to this
 
 
@@ -51,195 +50,146 @@ def read_cfn(path: Any) -> GraphMRF:
 
 
 class _Reader:
-    """The words of a CFN file, read from the first to the last."""
+    """The parts of a CFN file, read one after the other."""
 
     def __init__(self, path: pathlib.Path) -> None:
         self._path = path
-        data = _COMMENT.sub(lambda line: b" " * len(line[0]), read_packed(path))
-        self._data = data
-        self._words = _WORD.findall(data)
-        self._at = 0
+        self._words = Words(path)
 
     def factors(self) -> Factors:
-        self._open("the problem")
-        self._tag(b"problem")
+        self._words.enter("the problem")
+        self._words.tag(b"problem")
         self._problem()
-        self._tag(b"variables")
+        self._words.tag(b"variables")
         names, counts = self._variables()
         self._names = {name: site for site, (name, _) in enumerate(names) if name}
         self._values = [values for _, values in names]
-        factors = Factors(self._path, np.array(counts, np.int64), len(self._words), "function")
-        self._tag(b"functions")
-        self._open("the functions")
+        factors = Factors(self._path, np.array(counts, np.int64), name="function")
+        self._words.tag(b"functions")
+        self._words.enter("the functions")
         functions: list[dict[str, Any]] = []
-        while not self._closed():
+        while not self._words.closed():
             functions.append(self._function(factors, len(functions)))
-        if not self._closed():
-            raise self._wrong("the end of the file's outer brackets")
-        if self._at < len(self._words):
-            raise self._wrong("the end of the file")
+        if not self._words.closed():
+            raise self._words.wrong("the end of the file's outer brackets")
+        if not self._words.ended():
+            raise self._words.wrong("the end of the file")
+        factors.words = self._words.read
         self._share(functions)
         self._add(factors, functions)
         return factors
-
-    # words
-
-    def _where(self, index: int) -> str:
-        """The place of a word; only where it is needed are they counted again."""
-        if index >= len(self._words):
-            return "its end"
-        match = next(itertools.islice(_WORD.finditer(self._data), index, None))
-        word = self._words[index].decode("latin-1")
-        return f"line {self._data.count(10, 0, match.start()) + 1} ({word[:24]!r})"
-
-    def _wrong(self, expected: str, index: int | None = None) -> ValueError:
-        return ValueError(f"{expected} expected at {self._where(self._at if index is None else index)}")
-
-    def _peek(self) -> bytes:
-        return self._words[self._at] if self._at < len(self._words) else b""
-
-    def _next(self, expected: str) -> bytes:
-        if self._at >= len(self._words) or self._words[self._at] in (*_OPEN, *_CLOSE):
-            raise self._wrong(expected)
-        self._at += 1
-        return _plain(self._words[self._at - 1])
-
-    def _open(self, what: str) -> None:
-        if self._peek() not in _OPEN:
-            raise self._wrong(f"a bracket that opens {what} is")
-        self._at += 1
-
-    def _closed(self) -> bool:
-        if self._at >= len(self._words):
-            raise self._wrong("a closing bracket is")
-        closes = self._words[self._at] in _CLOSE
-        self._at += closes
-        return closes
-
-    def _tag(self, name: bytes) -> None:
-        if _plain(self._peek()) != name:
-            raise self._wrong(f"{name.decode()} is")
-        self._at += 1
-
-    def _list(self, what: str) -> tuple[list[bytes], int]:
-        """The words up to the closing bracket, and the number of the first."""
-        self._open(what)
-        first = self._at
-        ends = [place for end in _CLOSE if (place := _find(self._words, end, first)) >= 0]
-        if not ends:
-            raise self._wrong(f"the end of {what} is", len(self._words))
-        self._at = min(ends) + 1
-        words = self._words[first : min(ends)]
-        if any(bracket in words for bracket in _OPEN):
-            raise self._wrong(f"{what} without brackets inside is", first)
-        return words, first
 
     def _numbers(self, words: list[bytes], first: int, what: str) -> np.ndarray:
         """Words as costs; toulbar2 takes "inf", and numbers in quotes."""
         values = parsed(b" ".join(words).replace(b'"', b""))
         if values is None or len(values) != len(words) or np.isnan(values).any():
             for index, word in enumerate(words):
-                value = parsed(_plain(word))
+                value = parsed(plain(word))
                 if value is None or len(value) != 1 or math.isnan(value[0]):
-                    raise ValueError(f"{what} holds {self._where(first + index)}, which is no number")
+                    raise ValueError(f"{what} holds {self._words.where(first + index)}, which is no number")
         return values  # type: ignore[return-value]
 
-    # parts
+    def _costs(self, words: list[bytes], first: int, what: str) -> np.ndarray:
+        """Words as costs that are minimised, cut to the decimals."""
+        return self._sign * _cut(self._numbers(words, first, what), self._decimals)
 
     def _problem(self) -> None:
-        words, first = self._list("the problem")
-        bounds = [word for word in map(_plain, words) if re.fullmatch(rb"[<>][-+]?(\d+\.?\d*|\.\d+)", word)]
+        words, first = self._words.items("the problem", _MOST_TAGS)
+        bounds = [word for word in map(plain, words) if re.fullmatch(rb"[<>][-+]?(\d+\.?\d*|\.\d+)", word)]
         if len(bounds) != 1:
-            raise self._wrong('mustbe with a bound such as "<10.0" is', first)
+            raise self._words.wrong('mustbe with a bound such as "<10.0" is', first)
         self._sign = 1 if bounds[0][:1] == b"<" else -1
         self._decimals = len(bounds[0].partition(b".")[2])
         self._bound = self._sign * float(bounds[0][1:])
 
     def _variables(self) -> tuple[list[tuple[bytes, dict[bytes, int]]], list[int]]:
-        self._open("the variables")
+        self._words.enter("the variables")
         names: list[tuple[bytes, dict[bytes, int]]] = []
         counts: list[int] = []
         seen = set()
-        while not self._closed():
+        while not self._words.closed():
             name = b""
-            if self._peek() not in _OPEN and not _is_number(self._peek()):
-                name = self._next("the name of a variable is")
+            if self._words.peek() not in OPEN and not _is_number(self._words.peek()):
+                name = self._words.next("the name of a variable is")
                 if name in seen:
-                    raise self._wrong("a name of its own for each variable is", self._at - 1)
+                    raise self._words.wrong("a name that no other variable has is", self._words.read - 1)
                 seen.add(name)
-            if self._peek() in _OPEN:
-                words, first = self._list("the values of a variable")
-                values = {_plain(word): label for label, word in enumerate(words)}
+            if self._words.peek() in OPEN:
+                words, first = self._words.items("the values of a variable")
+                values = {plain(word): label for label, word in enumerate(words)}
                 if not words or len(values) < len(words):
-                    raise self._wrong("a list of values that all differ is", first)
+                    raise self._words.wrong("a list of values that all differ is", first)
                 names.append((name, values))
                 counts.append(len(words))
             else:
-                word = self._next("the values of a variable, or their number, are")
+                word = self._words.next("the values of a variable, or their number, are")
                 if not re.fullmatch(rb"[-+]?\d{1,9}", word) or int(word) == 0:
-                    raise self._wrong("a list of values, or their number, is", self._at - 1)
+                    raise self._words.wrong("a list of values, or their number, is", self._words.read - 1)
                 names.append((name, {}))
                 counts.append(abs(int(word)))
         return names, counts
 
     def _function(self, factors: Factors, index: int) -> dict[str, Any]:
-        name = b"" if self._peek() in _OPEN else self._next("the name of a function is")
+        name = b"" if self._words.peek() in OPEN else self._words.next("the name of a function is")
         what = f"function {name.decode('latin-1') or index}"
-        self._open(what)
-        self._tag(b"scope")
-        words, first = self._list(f"the scope of {what}")
+        self._words.enter(what)
+        self._words.tag(b"scope")
+        words, first = self._words.items(f"the scope of {what}", MOST_SITES)
         sites = [self._site(word, first + axis) for axis, word in enumerate(words)]
         scope = factors.checked_scope(sites, name.decode("latin-1") or str(index))
         function: dict[str, Any] = {"name": name, "what": what, "scope": scope, "shape": factors.shape(scope)}
-        if _plain(self._peek()) == b"type":
-            self._at += 1
-            kind = self._next("a type is").decode("latin-1")
-            raise ValueError(f"{what} is a {kind[:30]!r} at {self._where(self._at - 1)}; only tables of costs are read")
-        if _plain(self._peek()) == b"defaultcost":
-            self._at += 1
-            word = self._next("a default cost is")
-            function["default"] = float(self._numbers([word], self._at - 1, what)[0])
-        self._tag(b"costs")
-        if self._peek() in _OPEN:
-            words, first = self._list(f"the costs of {what}")
+        if self._words.skip(b"type"):
+            kind = self._words.next("a type is").decode("latin-1")
+            raise ValueError(
+                f"{what} is a {kind[:30]!r} at {self._words.where(self._words.read - 1)}; only tables of costs are read"
+            )
+        if self._words.skip(b"defaultcost"):
+            word = self._words.next("a default cost is")
+            function["default"] = float(self._costs([word], self._words.read - 1, what)[0])
+        self._words.tag(b"costs")
+        if self._words.peek() in OPEN:
+            most = sys.maxsize if "default" in function else math.prod(function["shape"])
+            words, first = self._words.items(f"the costs of {what}", most)
             self._table(function, words, first)
+            function["lowest"] = float(function["costs"].min(initial=math.inf))
         else:
-            function["like"] = self._next("costs, or the name of a function, are")
-        if not self._closed():
-            raise self._wrong(f"the end of {what} is")
+            function["like"] = self._words.next("costs, or the name of a function, are")
+        if not self._words.closed():
+            raise self._words.wrong(f"the end of {what} is")
         return function
 
     def _site(self, word: bytes, index: int) -> int:
-        word = _plain(word)
+        word = plain(word)
         if word in self._names:
             return self._names[word]
         if re.fullmatch(rb"\d{1,9}", word) and int(word) < len(self._values):
             return int(word)
-        raise self._wrong("the name or the number of a variable is", index)
+        raise self._words.wrong("the name or the number of a variable is", index)
 
     def _table(self, function: dict[str, Any], words: list[bytes], first: int) -> None:
         scope, shape, what = function["scope"], function["shape"], function["what"]
         if "default" not in function:
-            if len(words) != math.prod(shape):
+            count = math.prod(shape)
+            if len(words) != count:
+                came = len(words) if len(words) < count else f"more than {count}"
                 raise ValueError(
-                    f"{what} has {len(words)} costs at {self._where(first)}, but its sites have {math.prod(shape)} "
-                    "assignments"
+                    f"{what} has {came} costs at {self._words.where(first)}, but its sites have {count} assignments"
                 )
-            function["costs"] = self._numbers(words, first, what)
+            function["costs"] = self._costs(words, first, what)
             return
         width = len(scope) + 1
         if len(words) % width:
-            raise ValueError(f"{what} has {len(words)} words at {self._where(first)}, expected {width} per tuple")
-        function["costs"] = self._numbers(words[width - 1 :: width], first, what)
+            raise ValueError(f"{what} has {len(words)} words at {self._words.where(first)}, expected {width} per tuple")
+        function["costs"] = self._costs(words[width - 1 :: width], first, what)
         labels = np.empty((len(words) // width, len(scope)), np.int64)
         for axis, site in enumerate(scope):
             values = self._values[site]
             for row, word in enumerate(words[axis::width]):
-                label = values.get(_plain(word))
-                if label is None and re.fullmatch(rb"\d{1,9}", _plain(word)):
-                    label = int(_plain(word))
+                label = values.get(plain(word))
+                if label is None and re.fullmatch(rb"\d{1,9}", plain(word)):
+                    label = int(plain(word))
                 if label is None or label >= shape[axis]:
-                    raise self._wrong(f"a value of its variable, in {what}, is", first + row * width + axis)
+                    raise self._words.wrong(f"a value of its variable, in {what}, is", first + row * width + axis)
                 labels[row, axis] = label
         function["labels"] = labels
 
@@ -252,20 +202,16 @@ class _Reader:
                 if other is None or other["shape"] != function["shape"]:
                     why = "none of that name comes later" if other is None else "their numbers of labels differ"
                     raise ValueError(f"{function['what']} has the costs of {function['like'].decode('latin-1')}: {why}")
-                function |= {key: other[key] for key in ("default", "labels", "costs") if key in other}
+                function |= {key: other[key] for key in ("default", "labels", "costs", "lowest") if key in other}
             if function["name"]:
                 later[function["name"]] = function
 
     def _add(self, factors: Factors, functions: list[dict[str, Any]]) -> None:
-        """Costs cut to the decimals, turned where they are maximised, forbidden where they reach the bound."""
+        """Add the functions, with costs forbidden where they reach the bound."""
         for function in functions:
-            function["costs"] = self._sign * _cut(function["costs"], self._decimals)
-            if "default" in function:
-                function["default"] = float(self._sign * _cut(np.array([function["default"]]), self._decimals)[0])
-            lowest = min(function["costs"].min(initial=math.inf), function.get("default", math.inf))
-            if lowest == -math.inf:
+            function["below"] = min(0.0, function["lowest"], function.get("default", 0.0))
+            if function["below"] == -math.inf:
                 raise ValueError(f"{function['what']} holds an infinite cost of the wrong sign")
-            function["below"] = min(float(lowest), 0.0)
         below = math.fsum(function["below"] for function in functions)
         for function in functions:
             forbidden = self._bound - (below - function["below"])
@@ -279,19 +225,8 @@ class _Reader:
                 factors.add(function["scope"], costs)
 
 
-def _find(words: list[bytes], word: bytes, first: int) -> int:
-    try:
-        return words.index(word, first)
-    except ValueError:
-        return -1
-
-
-def _plain(word: bytes) -> bytes:
-    return word[1:-1] if word[:1] == b'"' and len(word) > 1 else word
-
-
 def _is_number(word: bytes) -> bool:
-    return re.fullmatch(rb"[-+]?\d+", _plain(word)) is not None
+    return re.fullmatch(rb"[-+]?\d+", plain(word)) is not None
 
 
 def _cut(costs: np.ndarray, decimals: int) -> np.ndarray:

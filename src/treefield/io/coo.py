@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import pathlib
 import re
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from treefield.io.files import checked_input, checked_path, reading, shown
 from treefield.io.spins import VARTYPES, Quadratic, check_sites, plain, quadratic_of
-from treefield.io.text import Cursor, Tokens, read_packed, short, write_packed
+from treefield.io.text import Cursor, after_line, blocks, short, write_packed
 from treefield.models.graph import GraphMRF
 from treefield.validation import choice, count
 
@@ -17,7 +20,7 @@ _VARTYPE = re.compile(rb"^[ \t]*#.*?vartype[:=][ \t]*([A-Za-z]+)", re.MULTILINE)
 _OFFSET = re.compile(rb"^[ \t]*[#c][ \t]*offset[:= \t][ \t]*([-+.0-9eE]+)[ \t]*$", re.MULTILINE)
 _COMMENT = re.compile(rb"^[ \t]*#.*$", re.MULTILINE)
 _QUBO_COMMENT = re.compile(rb"^[ \t]*c(?:[ \t].*)?$", re.MULTILINE)
-_PROGRAM = re.compile(rb"^[ \t]*p[ \t]+qubo[ \t]+(\S+)[ \t]+", re.MULTILINE)
+_PROGRAM = re.compile(rb"\s*p[ \t]+qubo[ \t]+(\S+)[ \t]+")
 
 
 def read_coo(path: Any, vartype: str | None = None, first: int = 0) -> GraphMRF:
@@ -47,14 +50,16 @@ def read_coo(path: Any, vartype: str | None = None, first: int = 0) -> GraphMRF:
     count(first, "first")
     path = checked_input(path)
     with reading(path, "a COO model"):
-        data = read_packed(path)
-        told = {name.decode().upper() for name in _VARTYPE.findall(data)}
-        kinds = told | ({vartype} if vartype else set())
+        comments = _Comments()
+        cursor = Cursor(lambda: comments.stripped(path, _COMMENT))
+        rows = cursor.up_to(sys.maxsize)
+        kinds = comments.vartypes | ({vartype} if vartype else set())
         if len(kinds) != 1 or not kinds <= set(VARTYPES):
             came = f"it says {' and '.join(sorted(kinds))}" if kinds else "no line # vartype=SPIN or BINARY tells"
             raise ValueError(f'{came}; give vartype="SPIN" (labels are -1, 1) or "BINARY" (0, 1)')
-        cursor = Cursor(Tokens(_blank(_COMMENT, data)))
-        return _triplets(cursor, kinds.pop(), first, None, _offset(data)).graph()
+        if len(rows) % 3:
+            raise ValueError(f"it has {len(rows)} numbers, expected three in each line: two sites and a number")
+        return _triplets(cursor, rows, kinds.pop(), first, None, comments.offset).graph()
 
 
 def write_coo(path: Any, mrf: GraphMRF, *, vartype: str = "SPIN", force: bool = False) -> None:
@@ -100,20 +105,13 @@ def read_qubo(path: Any) -> GraphMRF:
     """
     path = checked_input(path)
     with reading(path, "a QUBO model"):
-        data = read_packed(path)
-        text = _blank(_QUBO_COMMENT, data)
-        head = _PROGRAM.search(text)
-        if head is None or text[: head.start()].strip():
-            raise ValueError("its first line that is no comment must be: p qubo 0 sites diagonals elements")
-        if head[1] not in (b"0", b"unconstrained"):
-            raise ValueError(f"its topology is {head[1][:20].decode('latin-1')!r}, expected 0 (unconstrained)")
-        # numbers keep their lines: what is before them becomes white space
-        cursor = Cursor(Tokens(b"\n" * text.count(10, 0, head.end()) + text[head.end() :]))
+        comments = _Comments()
+        cursor = Cursor(lambda: _without_program(comments.stripped(path, _QUBO_COMMENT)))
         size = cursor.integer("the number of sites", 1)
         lines = [cursor.integer(f"the number of {name}", 0) for name in ("diagonals", "elements")]
-        if 3 * sum(lines) != cursor.left:
-            raise ValueError(f"it has {cursor.left} numbers, but says {lines[0]} diagonals and {lines[1]} elements")
-        model = _triplets(cursor, "BINARY", 0, check_sites(size, len(cursor.tokens)), _offset(data))
+        rows = cursor.floats(3 * sum(lines), f"its {lines[0]} diagonals and {lines[1]} elements")
+        cursor.finish(f"{lines[0]} diagonals and {lines[1]} elements are")
+        model = _triplets(cursor, rows, "BINARY", 0, check_sites(size, cursor.words), comments.offset)
         if len(model.quadratic) != lines[1]:
             raise ValueError(f"it has {len(model.quadratic)} elements, but says {lines[1]}")
         return model.graph()
@@ -146,38 +144,59 @@ def write_qubo(path: Any, mrf: GraphMRF, *, force: bool = False) -> None:
     write_packed(path, [*head, *_linear(model, there), *_edges(model, np.sort(mrf.edges, axis=1))], force=force)
 
 
-def _triplets(cursor: Cursor, vartype: str, first: int, size: int | None, offset: float) -> Quadratic:
-    """Lines of two sites and a bias."""
-    begin, rest = cursor.at, cursor.left % 3
-    if rest:
-        raise ValueError(f"it has {cursor.left} numbers, expected three in each line: two sites and a number")
-    rows = cursor.floats(cursor.left, "the lines").reshape(-1, 3)
+class _Comments:
+    """The comments of a file, which give the vartype and the constant."""
+
+    def __init__(self) -> None:
+        self.vartypes: set[str] = set()
+        self.offset = 0.0
+
+    def stripped(self, path: pathlib.Path, comment: re.Pattern[bytes]) -> Iterator[bytes]:
+        """Yield the text without its comments, with every line break kept."""
+        for block in blocks(path, after_line):
+            self.vartypes |= {name.decode().upper() for name in _VARTYPE.findall(block)}
+            for word in _OFFSET.findall(block):
+                try:
+                    self.offset = float(word)
+                except ValueError:
+                    raise ValueError(f"its offset is {word[:24].decode()!r}, expected a number") from None
+            yield comment.sub(b"", block)
+
+
+def _without_program(text: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the text of a .qubo file from the number of sites on; line breaks take the place of what is before it."""
+    for block in text:
+        if block.strip():
+            head = _PROGRAM.match(block)
+            if head is None:
+                break
+            if head[1] not in (b"0", b"unconstrained"):
+                raise ValueError(f"its topology is {head[1][:20].decode('latin-1')!r}, expected 0 (unconstrained)")
+            yield b"\n" * block.count(10, 0, head.end()) + block[head.end() :]
+            yield from text
+            return
+        yield block
+    raise ValueError("its first line that is no comment must be: p qubo 0 sites diagonals elements")
+
+
+def _triplets(
+    cursor: Cursor, numbers: np.ndarray, vartype: str, first: int, size: int | None, offset: float
+) -> Quadratic:
+    """Lines of two sites and a bias, the numbers that the cursor read last."""
+    rows = numbers.reshape(-1, 3)
     sites = rows[:, :2] - first
     high = 2**31 if size is None else size
     good = ((sites >= 0) & (sites < high) & (sites == np.floor(sites))).all(axis=1) & np.isfinite(rows[:, 2])
     if not good.all():
-        cursor.at = begin + 3 * int(np.argmin(good)) + 1
+        place = cursor.where(3 * (len(rows) - int(np.argmin(good))))
         limit = f"at least {first}" if size is None else f"{first} to {size + first - 1}"
-        raise ValueError(f"the line at {cursor.where()} must be two sites, {limit}, and a number")
-    size = check_sites(int(sites.max(initial=-1)) + 1, len(cursor.tokens)) if size is None else size
+        raise ValueError(f"the line at {place} must be two sites, {limit}, and a number")
+    size = check_sites(int(sites.max(initial=-1)) + 1, cursor.words) if size is None else size
     pairs = sites.astype(np.int64)
     own = pairs[:, 0] == pairs[:, 1]
     linear = np.zeros(size)
     np.add.at(linear, pairs[own, 0], rows[own, 2])
     return Quadratic(vartype, linear, pairs[~own], rows[~own, 2], offset)
-
-
-def _blank(pattern: re.Pattern[bytes], data: bytes) -> bytes:
-    """A text without its comments, with all lines where they were."""
-    return pattern.sub(b"", data)
-
-
-def _offset(data: bytes) -> float:
-    found = _OFFSET.findall(data)
-    try:
-        return float(found[-1]) if found else 0.0
-    except ValueError:
-        raise ValueError(f"its offset is {found[-1][:24].decode()!r}, expected a number") from None
 
 
 def _linear(model: Quadratic, sites: np.ndarray) -> list[str]:

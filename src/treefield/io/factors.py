@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
+import pathlib
 from typing import Any
 
 import numpy as np
@@ -27,32 +28,33 @@ _FREE_CELLS, _CELLS_PER_WORD = 2**24, 64  # what a file may grow to, beside what
 class Factors:
     """Costs as a file lists them: for each a scope, the sites it depends on, and a table with an axis for each.
 
-    `words` is how many words the file has, which bounds what may be made of it; `path` is for messages.
+    `words` is how many words of the file have been read; they, and the size of the file `path`, bound the costs that
+    may be made of them.
     """
 
-    path: Any
+    path: pathlib.Path
     label_counts: np.ndarray
-    words: int
+    words: int = 0
     name: str = "factor"
     constant: float = 0.0
     scopes: list[tuple[int, ...]] = dataclasses.field(default_factory=list)
     tables: list[np.ndarray] = dataclasses.field(default_factory=list)
     larger: dict[tuple[int, ...], list[Any]] = dataclasses.field(default_factory=dict)
     _cells: int = 0
+    _checked: int = 0
 
     def __post_init__(self) -> None:
         if len(self.label_counts) == 0:
             raise ValueError("it has no sites")
-        self._count(int(self.label_counts.sum()))
 
     def checked_scope(self, scope: Any, where: str) -> tuple[int, ...]:
         """A scope without repeated sites, each of them there."""
-        sites = tuple(int(site) for site in scope)
+        if len(scope) > MOST_SITES:
+            raise ValueError(f"{self.name} {where} is of {len(scope)} sites, expected up to {MOST_SITES}")
+        sites = tuple(map(int, scope))
         if len(set(sites)) < len(sites):
             twice = collections.Counter(sites).most_common(1)[0][0]
             raise ValueError(f"{self.name} {where} names site {twice} twice")
-        if len(sites) > MOST_SITES:
-            raise ValueError(f"{self.name} {where} is of {len(sites)} sites, expected up to {MOST_SITES}")
         if sites and not 0 <= min(sites) <= max(sites) < len(self.label_counts):
             raise ValueError(
                 f"{self.name} {where} names site {max(sites)}, but sites are 0 to {len(self.label_counts) - 1}"
@@ -84,6 +86,7 @@ class Factors:
         if not scope:
             self._add_constant(default)
             return
+        self._count(len(labels))  # functions may share them
         places = np.zeros(len(labels), object if math.prod(shape) >= 2**62 else np.int64)
         for axis, count in enumerate(shape):
             places = places * count + labels[:, axis]
@@ -101,6 +104,7 @@ class Factors:
 
     def graph(self) -> GraphMRF:
         """The model."""
+        self._count(int(self.label_counts.sum()))
         unaries = [np.zeros(count) for count in self.label_counts]
         edges, tables = [], []
         for scope, table in zip(self.scopes, self.tables, strict=True):
@@ -177,12 +181,14 @@ class Factors:
     def _count(self, cells: int) -> None:
         """Refuse what a few words claim, before it is allocated."""
         self._cells += cells
-        if self._cells > _FREE_CELLS + _CELLS_PER_WORD * self.words:
-            raise ValueError(
-                f"it claims tables of more than {self._cells} costs, far more than its {self.words} words tell"
-            )
-        if self._cells > _FREE_CELLS:
+        if self._cells <= _FREE_CELLS:
+            return
+        words = max(self.words, self.path.stat().st_size // 2)
+        if self._cells > _FREE_CELLS + _CELLS_PER_WORD * words:
+            raise ValueError(f"it claims tables of more than {self._cells} costs, far more than its {words} words tell")
+        if self._cells > self._checked:
             check_memory(self.path, 16 * self._cells)
+            self._checked = self._cells + _FREE_CELLS
 
 
 def _potts_weights(tables: list[np.ndarray]) -> np.ndarray | None:

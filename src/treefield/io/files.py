@@ -6,6 +6,7 @@ import contextlib
 import errno
 import importlib
 import importlib.metadata
+import math
 import os
 import pathlib
 import shutil
@@ -17,6 +18,11 @@ from typing import Any
 from treefield.messages import on_one_line
 from treefield.models.stores import NoSpaceError
 from treefield.solvers.interrupt import cleaning_up, deferred
+from treefield.validation import memory_size
+
+_MAX_UNPACKED = "TREEFIELD_MAX_UNPACKED"
+_ALWAYS_UNPACKED, _ALWAYS_TEXT = 256_000_000, 32_000_000  # bytes; text needs more memory and time for each
+_UNPACKED_PER_BYTE = 100  # of the packed file
 
 
 class MissingPackageError(ImportError):
@@ -24,7 +30,7 @@ class MissingPackageError(ImportError):
 
 
 class TooLargeError(MemoryError):
-    """A file unpacks to more than the free memory."""
+    """A file unpacks to more than the free memory, or than the limit on unpacked data."""
 
 
 def package(module: str, name: str, doing: str) -> Any:
@@ -101,6 +107,29 @@ def check_memory(path: Any, size: int) -> None:
     if available is not None and size > available:
         raise TooLargeError(
             f"{shown(path)} unpacks to {in_units(size)}, but only {in_units(available)} of memory are free"
+        )
+
+
+def check_unpacked(path: pathlib.Path, size: int, *, text: bool = False) -> None:
+    """Raise if a file unpacks to more bytes than the limit.
+
+    The limit is the environment variable TREEFIELD_MAX_UNPACKED. By default it is 100 times the size of the file, which
+    only endless repetition exceeds, but at least 256 MB; for text, of which `size` bytes are unpacked so far, 32 MB.
+    """
+    given = os.environ.get(_MAX_UNPACKED)
+    if given:
+        try:
+            limit = int(given) if given.isdecimal() else memory_size(given, _MAX_UNPACKED)
+        except ValueError as error:
+            raise TooLargeError(f"{shown(path)} cannot be unpacked: {error}") from None
+    else:
+        limit = max(_ALWAYS_TEXT if text else _ALWAYS_UNPACKED, _UNPACKED_PER_BYTE * path.stat().st_size)
+    if size > limit:
+        came = f"more than {in_units(limit)}" if text else in_units(size)
+        enough = math.ceil((10 * limit if text else size) / 10**6)
+        raise TooLargeError(
+            f"{shown(path)} unpacks to {came}, but the limit is {in_units(limit)}; if you trust the file, set the "
+            f"environment variable {_MAX_UNPACKED}={enough}MB to read it"
         )
 
 

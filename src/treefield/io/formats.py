@@ -14,7 +14,7 @@ from treefield.io.files import checked_input, checked_path, shown
 from treefield.io.models import load_model, save_model
 from treefield.io.opengm import read_opengm, write_opengm
 from treefield.io.rudy import read_rudy, write_rudy
-from treefield.io.text import PACKED, Tokens, suffix_of
+from treefield.io.text import PACKED, suffix_of
 from treefield.io.uai import read_uai, write_uai
 from treefield.io.wcsp import read_wcsp, write_wcsp
 
@@ -91,7 +91,7 @@ def _chosen(path: pathlib.Path, which: int) -> Callable[..., Any]:
 def _guessed(path: pathlib.Path) -> Callable[..., Any]:
     with path.open("rb") as file:
         lines = [line for line in file.read(_HEAD).split(b"\n") if line.strip() and not line.lstrip().startswith(b"#")]
-    return read_rudy if lines and b"\0" not in lines[0] and len(Tokens(lines[0])) == 2 else read_coo
+    return read_rudy if lines and len(lines[0].split()) == 2 else read_coo
 
 
 def _check_options(path: pathlib.Path, function: Callable[..., Any], options: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ from treefield.io.arrays import npy_layout
 from treefield.io.files import (
     NOTHING_LEFT,
     check_links,
+    check_memory,
     checked_input,
     checked_output,
     checked_path,
@@ -65,6 +66,7 @@ def open_image(path: Any, scratch: Any = None) -> Iterator[Any]:
         with reading(path, _READABLE):
             if suffix == ".zarr":
                 array = zarr.open_array(str(path), mode="r")
+                check_memory(path, math.prod(array.chunks) * np.dtype(array.dtype).itemsize)
             elif suffix == ".npy":
                 array = FileArray(path, *npy_layout(path))
             else:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from treefield.io.files import check_memory
+from treefield.io.text import BLOCK, after_word, parsed, whole_blocks
 
 _SPACE = rb"(?:\s|#[^\n\r]*[\n\r])+"
 _NETPBM = re.compile(rb"P([1-6])" + _SPACE + rb"(\d{1,9})" + _SPACE + rb"(\d{1,9})")
@@ -48,8 +49,8 @@ def read_netpbm(path: pathlib.Path) -> np.ndarray:
             return _bitmap(path, file, shape, left)
         size = math.prod(shape) * dtype.itemsize
         if kind < 4:  # every value is at least a digit
-            _check(path, math.prod(shape), left + 1, 40 * left)
-            array = _text(file.read(), kind, math.prod(shape))
+            _check(path, math.prod(shape), left + 1, 8 * math.prod(shape))
+            array = _text(file, kind, math.prod(shape))
         else:
             _check(path, size, left, 2 * size)
             file.read(1)
@@ -101,16 +102,36 @@ def _bitmap(path: pathlib.Path, file: Any, shape: tuple[int, ...], left: int) ->
     return np.unpackbits(packed, axis=1, count=shape[1]) == 0
 
 
-def _text(data: bytes, kind: int, count: int) -> np.ndarray:
-    data = re.sub(rb"#[^\n\r]*", b"", data)
-    # in a bitmap the digits need no spaces between them
-    words = list(b"".join(data.split()).decode("ascii")) if kind == 1 else data.split()
-    if len(words) < count:
-        raise ValueError(f"it ends after {len(words)} of {count} values")
-    words = words[:count]
-    if any(not word.isdigit() or len(word) > 5 for word in words):
-        raise ValueError("it holds something other than numbers up to 65535")
-    return np.array([int(word) for word in words], np.int64)
+def _text(file: Any, kind: int, count: int) -> np.ndarray:
+    """The values of a text; whatever follows them is not read."""
+    parts: list[np.ndarray] = []
+    left = count
+    for block in whole_blocks(iter(lambda: file.read(BLOCK), b""), _after_digit if kind == 1 else _after_value):
+        words = re.sub(rb"#[^\n\r]*", b"", block).split()
+        # in a bitmap the digits need no spaces between them
+        text = b"".join(words)[:left] if kind == 1 else b" ".join(words[:left])
+        values = np.frombuffer(text, np.uint8) - ord("0") if kind == 1 else parsed(text)
+        digits = not text or text.replace(b" ", b"").isdigit()
+        if not digits or values is None or values.max(initial=0) > 65535:
+            raise ValueError("it holds something other than numbers up to 65535")
+        parts.append(values.astype(np.uint16))
+        left -= len(values)
+        if left == 0:
+            return np.concatenate(parts)
+    raise ValueError(f"it ends after {count - left} of {count} values")
+
+
+def _after_digit(data: bytes) -> int:
+    """The place where a comment begins that does not end, or the end."""
+    line = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+    comment = data.find(b"#", line)
+    return len(data) if comment < 0 else comment
+
+
+def _after_value(data: bytes) -> int:
+    """The place behind the last value or comment that is complete."""
+    end = _after_digit(data)
+    return after_word(data) if end == len(data) else end
 
 
 def _check(path: pathlib.Path, needed: int, left: int, size: int) -> None:

@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 
 from treefield.io.factors import Factors, refuse_auxiliary
-from treefield.io.files import MissingPackageError, check_memory, checked_input, checked_path, reading, shown, writing
+from treefield.io.files import (
+    MissingPackageError,
+    check_memory,
+    check_unpacked,
+    checked_input,
+    checked_path,
+    reading,
+    shown,
+    writing,
+)
 from treefield.models.graph import GraphMRF
 
 _EXPLICIT = 16000
@@ -63,7 +72,7 @@ class _Arrays:
 
     def __init__(self, path: pathlib.Path, h5py: Any, group: Any) -> None:
         self._path, self._h5py, self._group = path, h5py, group
-        self.size = 0
+        self.size = self._nbytes = 0
 
     def __call__(self, name: str, kinds: str) -> np.ndarray:
         group = self._group
@@ -73,10 +82,15 @@ class _Arrays:
             group = group[part]
         if not isinstance(group, self._h5py.Dataset) or group.ndim != 1 or group.dtype.kind not in kinds:
             raise ValueError(f"its {name} is no list of numbers")
+        if group.is_virtual or group.external:
+            raise ValueError(f"its {name} is stored in other files, which are not read")
         nbytes = group.size * group.dtype.itemsize
-        if nbytes > group.id.get_storage_size() * (1 if group.chunks is None else _DEFLATE_RATIO):
+        stored = min(group.id.get_storage_size(), self._path.stat().st_size)
+        if nbytes > stored * (1 if group.chunks is None else _DEFLATE_RATIO):
             raise ValueError(f"its {name} claims {group.size} numbers, but the file is too short for that")
-        check_memory(self._path, 4 * nbytes)
+        self._nbytes += nbytes
+        check_unpacked(self._path, self._nbytes)
+        check_memory(self._path, 4 * self._nbytes)
         self.size += group.size
         return group[()]
 
@@ -91,7 +105,10 @@ def _read(path: pathlib.Path, arrays: _Arrays) -> Factors:
     states = _integers(arrays("numbers-of-states", "ui"))
     if len(states) != header[2] or (len(states) and not 1 <= states.min() <= states.max() < 2**31):
         raise ValueError(f"its header tells {header[2]} sites, but numbers-of-states is of {len(states)}, from 1 on")
-    functions = [_functions(arrays, int(kind), int(count)) for kind, count in header[5 : 5 + 2 * kinds].reshape(-1, 2)]
+    listed_kinds = header[5 : 5 + 2 * kinds].reshape(-1, 2).tolist()
+    if len({kind for kind, _ in listed_kinds}) < kinds:
+        raise ValueError("its header lists a kind of functions twice")
+    functions = [_functions(arrays, kind, count) for kind, count in listed_kinds]
     listed = _integers(arrays("factors", "ui")).tolist() if header[3] else []
     if 3 * header[3] > len(listed):
         raise ValueError(f"its header tells {header[3]} factors, but factors has {len(listed)} numbers")

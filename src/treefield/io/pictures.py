@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from treefield.io.files import check_memory, package
+from treefield.io.files import check_memory, check_unpacked, package
 from treefield.io.orientation import upright
 
 # Pillow's decoders by suffix. Image.open would look at the content, and has a limit on pixels for the whole process.
@@ -25,6 +25,9 @@ _DECODERS = {
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _PNG_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by colour type
 LONGEST_JPEG, LONGEST_PNG16 = 65500, 1_000_000  # pixels a side: limits of libjpeg and libpng
+_PIXEL_BYTES = {"I;16": 2, "I": 4, "F": 4}  # by mode; of others one for each channel
+_MOST_SCANS = 100  # of a progressive JPEG: encoders write about ten
+_BAND = 2**18  # pixels that are copied at once
 _DEFLATE_RATIO = 1032  # no more than this can a byte of deflate unpack to
 
 
@@ -35,14 +38,18 @@ def read_picture(path: pathlib.Path, labels: bool) -> tuple[np.ndarray, bool]:
         depth = colour = None
         if path.suffix.lower() == ".png":
             depth, colour = _check_png(path, file.read(29))
+            _check_chunks(file, path.stat().st_size)
             file.seek(0)
-        image = _opened(path, file)
+        elif path.suffix.lower() in (".jpg", ".jpeg"):
+            _check_scans(file.read())
+            file.seek(0)
+        image = _opened(path, file, labels)
         if depth == 16:
             codecs = package("imagecodecs", "imagecodecs", "reading 16-bit PNG")
             array = codecs.png_decode(_essential(path.read_bytes()))
         else:
             image.load()
-            array = np.array(_plain(image, labels))
+            array = _array(_plain(image, labels))
         if labels and colour == 0 and depth in (2, 4):  # Pillow stretches them to 0..255
             array = array // (255 // (2**depth - 1))
         return upright(array, _orientation(image)), array.ndim == 3
@@ -66,6 +73,24 @@ def _check_png(path: pathlib.Path, header: bytes) -> tuple[int, int]:
     return depth, colour
 
 
+def _check_chunks(file: Any, size: int) -> None:
+    """Raise if pixels of a PNG file claim more bytes than the file has: Pillow would allocate them."""
+    position, kind = len(_SIGNATURE), b""
+    while position < size and kind != b"IEND":
+        file.seek(position)
+        length, kind = int.from_bytes(file.read(4)), file.read(4)
+        if kind == b"IDAT" and length > size:
+            raise ValueError(f"it is damaged: its pixels claim {length} bytes")
+        position += 12 + length
+
+
+def _check_scans(data: bytes) -> None:
+    """Raise if a JPEG file has many scans, each of which takes as long as the image, however few bytes it has."""
+    scans = data.count(b"\xff\xda")
+    if scans > _MOST_SCANS:
+        raise ValueError(f"it has {scans} scans, expected up to {_MOST_SCANS}")
+
+
 def _essential(data: bytes) -> bytes:
     """A PNG file without notes: libpng prints what it thinks of them. Damage is found here, by the checksums."""
     kept, position, kind = [_SIGNATURE], len(_SIGNATURE), b""
@@ -81,19 +106,37 @@ def _essential(data: bytes) -> bytes:
     return b"".join(kept)
 
 
-def _opened(path: pathlib.Path, file: Any) -> Any:
+def _opened(path: pathlib.Path, file: Any, labels: bool) -> Any:
     """A Pillow image of which only the header is read, or an error if it will not fit into memory."""
-    package("PIL.Image", "Pillow", "reading")
+    pillow = package("PIL.Image", "Pillow", "reading")
     module, decoder = _DECODERS[path.suffix.lower()]
     try:
         image = getattr(package(f"PIL.{module}", "Pillow", "reading"), decoder)(file, str(path))
     except SyntaxError as error:  # so Pillow says that it is not that format
         raise ValueError(f"{str(error) or 'it is damaged'} ({path.suffix} expected by its name)") from None
+    except pillow.DecompressionBombError:  # some decoders have that limit all the same
+        raise ValueError(
+            "it has more pixels than Pillow allows in this format; save it as PNG or TIFF, or raise "
+            "PIL.Image.MAX_IMAGE_PIXELS"
+        ) from None
     width, height = image.size
     if width <= 0 or height <= 0:
         raise ValueError(f"it is empty: {width} x {height} pixels")
+    colours = 3 if image.mode == "P" and not labels else len(image.getbands())
+    check_unpacked(path, width * height * _PIXEL_BYTES.get(image.mode, colours))
     check_memory(path, 8 * width * height)  # Pillow has 4 bytes a pixel, the array up to 4 more
     return image
+
+
+def _array(image: Any) -> np.ndarray:
+    """The pixels of an image, copied band by band: all at once, Pillow would need three times their memory."""
+    width, height = image.size
+    rows = max(1, _BAND // width)
+    pixel = np.asarray(image.crop((0, 0, 1, 1)))
+    array = np.empty((height, width, *pixel.shape[2:]), pixel.dtype)
+    for top in range(0, height, rows):
+        array[top : top + rows] = image.crop((0, top, width, min(top + rows, height)))
+    return array
 
 
 def _plain(image: Any, labels: bool) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from treefield.io.files import checked_input, checked_path, reading, shown
 from treefield.io.spins import Quadratic, check_sites, quadratic_of
-from treefield.io.text import Cursor, Tokens, read_packed, short, write_packed
+from treefield.io.text import Cursor, blocks, short, write_packed
 from treefield.models.graph import GraphMRF
 
 
@@ -32,21 +32,25 @@ def read_rudy(path: Any) -> GraphMRF:
     """
     path = checked_input(path)
     with reading(path, "a max-cut model"):
-        cursor = Cursor(Tokens(read_packed(path)))
-        size = check_sites(cursor.integer("the number of sites", 1), len(cursor.tokens))
+        cursor = Cursor(lambda: blocks(path))
+        size = cursor.integer("the number of sites", 1)
         count = cursor.integer("the number of edges", 0)
-        width = 2 if cursor.left == 2 * count else 3
-        if cursor.left != width * count:
-            raise ValueError(f"it has {cursor.left} numbers for {count} edges, expected {3 * count}: two sites, weight")
-        first = cursor.at
-        rows = cursor.floats(width * count, "the edges").reshape(count, width)
+        numbers = cursor.up_to(3 * count)
+        width = 2 if len(numbers) == 2 * count else 3
+        if len(numbers) != width * count:
+            raise ValueError(
+                f"it has {len(numbers)} numbers for {count} edges, expected {3 * count}: two sites, weight"
+            )
+        cursor.finish(f"{count} edges are")
+        check_sites(size, cursor.words)
+        rows = numbers.reshape(count, width)
         sites = rows[:, :2]
         good = (sites >= 1) & (sites <= size) & (sites == np.floor(sites))
         good[:, 1] &= sites[:, 0] != sites[:, 1]
         if not good.all() or not np.isfinite(rows).all():
             bad = int(np.argmin(good.all(axis=1) & np.isfinite(rows).all(axis=1)))
-            cursor.at = first + bad * width + 1
-            raise ValueError(f"the edge at {cursor.where()} must be two sites of 1 to {size} that differ, and a weight")
+            place = cursor.where((count - bad) * width)
+            raise ValueError(f"the edge at {place} must be two sites of 1 to {size} that differ, and a weight")
         weights = rows[:, 2] if width == 3 else np.ones(count)
         return Quadratic("SPIN", np.zeros(size), sites.astype(np.int64) - 1, weights).graph()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from treefield.io.files import check_memory, package
+from treefield.io.files import check_memory, check_unpacked, package
 from treefield.io.orientation import upright
 from treefield.models.stores import FileArray, new_npy
 
@@ -28,7 +28,8 @@ def read_tiff(path: pathlib.Path, labels: bool) -> tuple[np.ndarray, bool]:
         page = series.keyframe
         coloured = not labels and page.photometric == _PALETTE and page.colormap is not None
         copies = 2 + 3 * 2 * coloured
-        check_memory(path, copies * math.prod(series.shape) * np.dtype(series.dtype).itemsize)
+        largest = _check_unpacked(path, series)
+        check_memory(path, copies * math.prod(series.shape) * np.dtype(series.dtype).itemsize + largest)
         array = np.asarray(series.asarray())
         axes = series.axes
         if array.shape != tuple(series.shape) or array.dtype != series.dtype:
@@ -80,8 +81,7 @@ def open_tiff(path: pathlib.Path, unpacked: pathlib.Path) -> FileArray:
         inverted = page.photometric == _MINISWHITE and np.dtype(series.dtype).kind in "bu"
         if series.dataoffset is not None and not inverted:
             return FileArray(path, shape, np.dtype(series.dtype).newbyteorder(file.byteorder), series.dataoffset)
-        largest = math.prod(page.chunks) * np.dtype(series.dtype).itemsize
-        check_memory(path, 4 * largest)
+        check_memory(path, 4 * _check_unpacked(path, series))
         array = new_npy(unpacked, shape, np.dtype(series.dtype).newbyteorder("="))
         number = len(series.pages)
         for k, one in enumerate(series.pages):
@@ -175,6 +175,14 @@ def _check_segments(file: Any, series: Any) -> None:
             raise ValueError("it is truncated")
         if len(page.dataoffsets) < _segments(page.keyframe):
             raise ValueError("it has fewer strips or tiles than it needs")
+
+
+def _check_unpacked(path: pathlib.Path, series: Any) -> int:
+    """Raise if the image, or a strip or tile of it, exceeds the limit; returns the bytes of a strip or tile."""
+    itemsize = np.dtype(series.dtype).itemsize
+    largest = math.prod(series.keyframe.chunks) * itemsize
+    check_unpacked(path, max(largest, math.prod(series.shape) * itemsize))
+    return largest
 
 
 def _segments(page: Any) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 
 from treefield.io.factors import Factors, own_sites, refuse_auxiliary
 from treefield.io.files import checked_input, checked_path, reading, shown
-from treefield.io.text import Cursor, Tokens, numbers_text, read_packed, write_packed
+from treefield.io.text import Cursor, blocks, numbers_text, write_packed
 from treefield.models.graph import GraphMRF
 from treefield.validation import choice
 
@@ -80,8 +80,10 @@ def read_evidence(path: Any) -> dict[int, int]:
     """
     path = checked_input(path)
     with reading(path, "a file of evidence"):
-        cursor = Cursor(Tokens(read_packed(path)))
-        numbers = cursor.integers(cursor.left, "evidence", 0)
+        cursor = Cursor(lambda: blocks(path))
+        head = cursor.as_integers(cursor.up_to(2), "evidence", 0)
+        rest = cursor.up_to(2 * int(head.max(initial=0)) + 1)  # one too many shows that there are more
+        numbers = np.append(head, cursor.as_integers(rest, "evidence", 0))
         if len(numbers) == 0 or (len(numbers) == 1 and numbers[0] == 0):
             return {}
         if len(numbers) > 1 and len(numbers) != 1 + 2 * numbers[0]:
@@ -90,8 +92,9 @@ def read_evidence(path: Any) -> dict[int, int]:
             if numbers[0] == 1 or (numbers[0] == 0 and len(numbers) == 2 and numbers[1] == 0):
                 numbers = numbers[1:]
         if len(numbers) != 1 + 2 * numbers[0]:
+            more = f"at least {len(numbers) - 1}" if not cursor.ended else str(len(numbers) - 1)
             raise ValueError(
-                f"it says that {numbers[0]} sites are known, but {len(numbers) - 1} numbers follow, expected "
+                f"it says that {numbers[0]} sites are known, but {more} numbers follow, expected "
                 f"{2 * numbers[0]}: site and label of each"
             )
         known: dict[int, int] = {}
@@ -192,31 +195,31 @@ def read_mpe(path: Any) -> np.ndarray:
     """
     path = checked_input(path)
     with reading(path, "an answer of an MPE task"):
-        tokens = Tokens(read_packed(path))
-        if len(tokens) == 0 or tokens.word(0) != "MPE":
+        cursor = Cursor(lambda: blocks(path))
+        if cursor.first_word() != "MPE":
             raise ValueError("it does not begin with MPE")
-        cursor = Cursor(tokens, 1)
-        answers = []
-        while cursor.left:
+        answer = None
+        while not cursor.ended:
             size = cursor.integer("the number of sites", 0)
-            answers.append(cursor.integers(size, "labels", 0, 2**31 - 1))
-        if not answers:
+            answer = cursor.integers(size, "labels", 0, 2**31 - 1)
+        if answer is None:
             raise ValueError("it holds no answer")
-        return answers[-1].astype(np.int32)
+        return answer.astype(np.int32)
 
 
 def _read_factors(path: pathlib.Path, values: str) -> Factors:
-    tokens = Tokens(read_packed(path))
-    kind = tokens.word(0) if len(tokens) else ""
+    cursor = Cursor(lambda: blocks(path))
+    kind = cursor.first_word()
     if kind not in ("MARKOV", "BAYES"):
         raise ValueError(f"it begins with {kind[:20]!r}, expected MARKOV or BAYES")
-    cursor = Cursor(tokens, 1)
     size = cursor.integer("the number of sites", 1)
-    factors = Factors(path, cursor.integers(size, "numbers of labels", 1, 2**31 - 1), len(tokens))
+    factors = Factors(path, cursor.integers(size, "numbers of labels", 1, 2**31 - 1))
     scopes = []
-    for index in range(cursor.integer("the number of factors", 0, cursor.left)):
-        arity = cursor.integer(f"the arity of factor {index}", 0, size)
-        sites = cursor.integers(arity, f"the sites of factor {index}", 0, size - 1)
+    total = cursor.integer("the number of factors", 0)
+    for index in range(total):
+        arity = cursor.integer(f"the arity of factor {index} of {total}", 0, size)
+        what = f"the sites of factor {index}"
+        sites = [cursor.integer(what, 0, size - 1) for _ in range(arity)]
         scopes.append(factors.checked_scope(sites, str(index)))
     for index, scope in enumerate(scopes):
         count = cursor.integer(f"the number of entries of factor {index}", 0)
@@ -227,8 +230,9 @@ def _read_factors(path: pathlib.Path, values: str) -> Factors:
                 f"{expected} assignments"
             )
         entries = cursor.floats(count, f"the entries of factor {index}")
+        factors.words = cursor.words
         factors.add(scope, _costs(entries, values, cursor, index))
-    cursor.finish()
+    cursor.finish(f"{total} factors are")
     return factors
 
 
@@ -256,9 +260,7 @@ def _fix(factors: Factors, known: Mapping[int, int], what: str) -> None:
         count = int(factors.label_counts[site])
         if not 0 <= label < count:
             raise ValueError(f"{what} gives site {site} the label {label}, but its labels are 0 to {count - 1}")
-        costs = np.full(count, math.inf)
-        costs[label] = 0
-        factors.add((int(site),), costs)
+        factors.add_sparse((int(site),), math.inf, np.array([[label]]), np.zeros(1))
 
 
 def _potentials(path: pathlib.Path, costs: list[np.ndarray], size: int, constant: float) -> list[str]:

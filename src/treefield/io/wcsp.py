@@ -11,7 +11,7 @@ import numpy as np
 
 from treefield.io.factors import Factors, refuse_auxiliary
 from treefield.io.files import checked_input, checked_path, reading, shown
-from treefield.io.text import Cursor, Tokens, read_packed, write_packed
+from treefield.io.text import Cursor, blocks, write_packed
 from treefield.models.graph import GraphMRF
 
 _EXACT = 2**53  # float64 holds integers up to this
@@ -41,34 +41,31 @@ def read_wcsp(path: Any) -> GraphMRF:
 
 
 def _read(path: pathlib.Path) -> Factors:
-    tokens = Tokens(read_packed(path))
-    if len(tokens) < 5:
+    cursor = Cursor(lambda: blocks(path), "; cost functions that a keyword names are not read, only tables")
+    if not cursor.first_word() or cursor.ended:
         raise ValueError("it has no header: name, sites, greatest number of labels, cost functions, upper bound")
-    try:
-        cursor = Cursor(tokens, 1)
-    except ValueError as error:
-        raise ValueError(f"{error}; cost functions that a keyword names are not read, only tables") from None
     size = cursor.integer("the number of sites", 1)
     cursor.integer("the greatest number of labels", 0)
-    count = cursor.integer("the number of cost functions", 0, cursor.left)
+    count = cursor.integer("the number of cost functions", 0)
     top = float(cursor.floats(1, "the upper bound")[0])
     if not 0 <= top < math.inf:
         raise ValueError(f"the upper bound at {cursor.where()} must be a number of at least 0")
     domains = cursor.integers(size, "numbers of labels", -(2**31) + 1, 2**31 - 1)
     if not domains.all():
         raise ValueError(f"site {int(np.argmin(np.abs(domains)))} has no labels")
-    factors = Factors(path, np.abs(domains), len(tokens), "cost function")
+    factors = Factors(path, np.abs(domains), name="cost function")
     shared: list[tuple[tuple[int, ...], np.ndarray, np.ndarray]] = []
     for index in range(count):
-        _read_function(cursor, factors, index, top, shared)
-    cursor.finish()
+        _read_function(cursor, factors, index, count, top, shared)
+    cursor.finish(f"{count} cost functions are")
     return factors
 
 
-def _read_function(cursor: Cursor, factors: Factors, index: int, top: float, shared: list) -> None:
+def _read_function(cursor: Cursor, factors: Factors, index: int, total: int, top: float, shared: list) -> None:
     size = len(factors.label_counts)
-    arity = cursor.integer(f"the arity of cost function {index}", -size, size)
-    sites = cursor.integers(abs(arity), f"the sites of cost function {index}", 0, size - 1)
+    arity = cursor.integer(f"the arity of cost function {index} of {total}", -size, size)
+    what = f"the sites of cost function {index}"
+    sites = [cursor.integer(what, 0, size - 1) for _ in range(abs(arity))]
     scope = factors.checked_scope(sites, str(index))
     default = _costs(cursor.floats(1, f"the default cost of cost function {index}"), top, cursor, index)
     rows = cursor.integer(f"the number of tuples of cost function {index}", -len(shared))
@@ -92,6 +89,7 @@ def _read_function(cursor: Cursor, factors: Factors, index: int, top: float, sha
         labels = labels.astype(np.int64)
     if arity < 0:
         shared.append((shape, labels, costs))
+    factors.words = cursor.words
     factors.add_sparse(scope, float(default[0]), labels, costs)
 
 
