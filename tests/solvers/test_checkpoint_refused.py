@@ -250,6 +250,13 @@ def test_a_named_pipe_is_refused_without_waiting_for_it(mrf, tmp_path):
         tf.t_ils(mrf, checkpoint=tmp_path / "pipe")
 
 
+def test_a_loop_of_symbolic_links_is_refused(mrf, tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with pytest.raises(ValueError, match="is a loop of symbolic links"):
+        tf.t_ils(mrf, checkpoint=loop, maxiter=1)
+
+
 @pytest.mark.parametrize("solver", [tf.t_ils, tf.genetic])
 def test_a_folder_is_no_file_and_a_folder_that_is_not_there_is_not_made(mrf, tmp_path, solver):
     with pytest.raises(IsADirectoryError, match="is a folder"):

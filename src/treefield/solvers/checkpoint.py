@@ -207,7 +207,10 @@ def checked_path(path: Any) -> str:
     """A path as an absolute one, links followed, or an error."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"checkpoint must be the path of a file, got {path!r}")
-    return str(pathlib.Path(os.fsdecode(path)).resolve())
+    try:
+        return str(pathlib.Path(os.fsdecode(path)).resolve())
+    except (RuntimeError, OSError):  # the former until Python 3.12
+        raise ValueError(f"checkpoint {path} is a loop of symbolic links; give another path, or remove it") from None
 
 
 def as_labelling(array: np.ndarray, mrf: Any, name: str) -> np.ndarray:
