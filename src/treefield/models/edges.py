@@ -14,6 +14,7 @@ from treefield.models.pairwise import (
     TruncatedLinear,
     are_integers,
     as_pairwise,
+    is_float32,
     largest_finite,
     refuse_nan,
 )
@@ -93,7 +94,7 @@ class Edges:
             self.tables = (factors[:, None] * self.tables.astype(np.float64)).reshape(-1)
             self.table_starts = self.table_starts + number * size
             self.weights = np.ones(len(self.weights))
-        if big > float(np.finfo(np.float32).max):
+        if not is_float32(big):
             self.tables = self.tables.astype(np.float64)
         self.tables = np.minimum(self.tables, self.tables.dtype.type(big))
 

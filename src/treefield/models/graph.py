@@ -11,7 +11,7 @@ import numpy as np
 from treefield.models.edges import CODES, as_edges
 from treefield.models.from_graphs import FromGraphs
 from treefield.models.model import Model
-from treefield.models.pairwise import Pairwise, are_integers, finite_range, largest_finite, refuse_nan
+from treefield.models.pairwise import Pairwise, are_integers, finite_range, is_float32, largest_finite, refuse_nan
 from treefield.validation import labelling, labels_of, real_array, real_scalar, smallest_dtype
 
 _LARGEST = 1e307  # what all costs may add up to, so that nothing overflows
@@ -343,7 +343,7 @@ class GraphMRF(FromGraphs, Model):
         # a site may have as many forbidden costs as neighbours
         degree = int(np.bincount(self.edges.reshape(-1), minlength=1).max())
         self._unit = 2.0 ** (math.ceil(math.log2(self._big * (degree + 2))) - 52)
-        if self._big > float(np.finfo(np.float32).max):
+        if not is_float32(self._big):
             self._unary = self._unary.astype(np.float64)
         self._unary = np.minimum(self._unary, self._unary.dtype.type(self._big))
         if forbidden_pairs:

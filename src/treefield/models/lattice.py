@@ -154,10 +154,10 @@ def checked_weights(weights: Any, edges: Lattice) -> list[np.ndarray] | None:
 
 
 def masked_weights(weights: list[Any], edges: Lattice, mask: np.ndarray) -> list[np.ndarray]:
-    """Weights of every edge, 0 where an end does not exist."""
+    """The float64 weight of every edge, 0 where an end does not exist."""
     exists = mask.reshape(-1)
     masked = []
     for number, weight in enumerate(weights):
         first, second = edges.ends(number)
-        masked.append(np.where(exists[first] & exists[second], weight, 0.0))
+        masked.append(np.where(exists[first] & exists[second], np.asarray(weight, np.float64), 0.0))
     return masked

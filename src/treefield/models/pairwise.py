@@ -339,6 +339,12 @@ def are_integers(costs: np.ndarray) -> bool:
     return costs.dtype.kind in "bui" or bool(np.all(costs == np.floor(costs)))
 
 
+def is_float32(number: float) -> bool:
+    """Whether float32 holds a number exactly."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(number)) == number
+
+
 def largest_finite(costs: np.ndarray) -> float:
     """The largest magnitude of a finite cost; 0 if there is none."""
     low, high, _ = finite_range(costs)
