@@ -21,7 +21,7 @@ from treefield.solvers.interrupt import cleaning_up, deferred
 from treefield.validation import memory_size
 
 _MAX_UNPACKED = "TREEFIELD_MAX_UNPACKED"
-_ALWAYS_UNPACKED, _ALWAYS_TEXT = 256_000_000, 32_000_000  # bytes; text needs more memory and time for each
+_ALWAYS_UNPACKED, _ALWAYS_TEXT = 512_000_000, 32_000_000  # bytes; text needs more memory and time for each
 _UNPACKED_PER_BYTE = 100  # of the packed file
 
 
@@ -114,7 +114,7 @@ def check_unpacked(path: pathlib.Path, size: int, *, text: bool = False) -> None
     """Raise if a file unpacks to more bytes than the limit.
 
     The limit is the environment variable TREEFIELD_MAX_UNPACKED. By default it is 100 times the size of the file, which
-    only endless repetition exceeds, but at least 256 MB; for text, of which `size` bytes are unpacked so far, 32 MB.
+    only endless repetition exceeds, but at least 512 MB; for text, of which `size` bytes are unpacked so far, 32 MB.
     """
     given = os.environ.get(_MAX_UNPACKED)
     if given:
