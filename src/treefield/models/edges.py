@@ -190,9 +190,11 @@ def _shared(
     sites, weights = sites[proper], weights[proper]
     pair, first, _ = _pairs(sites)
     merged = np.bincount(pair, weights=weights, minlength=len(first)) if len(first) < len(sites) else weights
-    kept = merged * pairwise.weight != 0
+    with np.errstate(over="ignore"):  # what is too large is refused with the whole model
+        costs = pairwise.weight * merged
+    kept = costs != 0
     sites, factors = sites[first][kept], merged[kept]
-    result = Edges(sites, pairwise.weight * factors, "tables", pairwise, factors)
+    result = Edges(sites, costs[kept], "tables", pairwise, factors)
     result.loop_sites, result.loop_costs = loop_sites, loop_costs
     _lay_out(result, pairwise, labels)
     result.is_whole = is_whole
@@ -218,7 +220,8 @@ def _lay_out(edges: Edges, pairwise: Pairwise, labels: int) -> None:
             return
     table = pairwise.V if isinstance(pairwise, Table) else pairwise.table(labels)
     edges.stride = table.shape[1]
-    dtype = np.float32 if np.array_equal(table.astype(np.float32), table) else np.float64
+    with np.errstate(over="ignore"):
+        dtype = np.float32 if np.array_equal(table.astype(np.float32), table) else np.float64
     edges.tables = _padded([table.reshape(-1)], dtype)
 
 

@@ -305,7 +305,7 @@ class GraphMRF(FromGraphs, Model):
         starts = np.zeros(self.size + 2, np.int64)
         counts = np.bincount(sites.reshape(-1), minlength=self.size)
         starts[2:] = np.cumsum(counts)
-        beside, links = np.empty((2, max(1, 2 * len(sites))), np.int32)
+        beside, links = np.zeros((2, max(1, 2 * len(sites))), np.int32)
         list_neighbours(sites.reshape(-1), starts, beside, links)
         return Graph(
             kind=CODES[joined.kind],

@@ -332,7 +332,8 @@ class GridMRF(EngineModel):
             flat = np.concatenate([weight.reshape(-1) for weight in self._factors()])
         else:
             flat = np.array([1.0] * len(self._lattice.steps) if self.weights is None else self.weights, np.float64)
-        return self.pairwise.weight * flat, uniform
+        with np.errstate(over="ignore"):  # `_measure` refuses what is too large
+            return self.pairwise.weight * flat, uniform
 
     @property
     def _same_weights(self) -> bool:

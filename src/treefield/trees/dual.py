@@ -96,10 +96,11 @@ class Dual:
         """The weights of the edges after each site, along the last axis, the one before and the first; then of those
         before it along the latter two."""
         strips = self._strips
-        unit = unit_of(raised_costs(self._mrf)) if self.arithmetic != "float64" else 0.0
+        costs = np.ones(1) if self.arithmetic == "float64" else raised_costs(self._mrf)
+        unit = 0.0 if self.arithmetic == "float64" else unit_of(costs)
         places = strips.weights.reshape(5, -1)
         for number, axis in enumerate(range(len(weights) - 1, -1, -1)):
-            scaled = weights[axis] * self._scale
+            scaled = weights[axis] * self._scale if costs.any() else np.zeros(weights[axis].shape)
             if unit:
                 scaled = np.floor(scaled / unit) * unit
             self._place(np.pad(scaled, [(0, a == axis) for a in range(scaled.ndim)]), places[number])
