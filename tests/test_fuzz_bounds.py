@@ -21,13 +21,15 @@ from small_graphs import random_graph
 MODELS = 20  # of each kind
 # Kernels are compiled for each dtype: few of them here.
 KEPT_DTYPES = {"grid-potts": ("float16", "float32"), "lattice-potts": ("float16", "float32")}
-# Seeds where longer runs found a false bound, by the cause.
+# Seeds where longer runs found a false bound, a wrong energy or a warning, by the cause.
 FOUND = {
     "forbidden pairs with uneven weights": (1660, 8806, 10444, 13126, 14944, 20686),
     "products that only look whole": (619, 3538, 3797, 5382, 9668, 12543),
     "parallel edges or loops": (6297, 14574, 15767, 17256),
     "float32 weights with a mask": (12837, 15571, 16956, 19081),
     "an infinite cost with tiny ones": (16646,),
+    "positions of labels rounded on graphs": (207745,),
+    "costs near the limits of float64": (511, 629, 1125, 2557, 13622, 200523, 204935, 208007, 213825, 215571),
 }
 
 
@@ -47,7 +49,7 @@ def test_no_lower_bound_of_random_models_is_above_the_exact_minimum(kind):
 
 
 @pytest.mark.parametrize("seed", [seed for seeds in FOUND.values() for seed in seeds])
-def test_model_that_once_had_a_false_bound_passes_all_checks(seed):
+def test_model_that_once_failed_passes_all_checks(seed):
     failures = check(random_model(seed)).failures
     assert not failures, "\n".join(failures)
 

@@ -81,9 +81,8 @@ class Edges:
         each number."""
         if self.kind in ("potts", "tables"):
             return 0.0
-        # "linear": positions are rounded, and the distance transform adds up as many steps as there are labels
-        *_, span, cutoff = self.positions.tolist()
-        error = 4 * len(self.positions) * cutoff + 4 * span
+        # "linear": the distance transform adds up as many rounded steps as there are labels
+        error = 4 * len(self.positions) * self._largest_cost()
         return float(np.finfo(np.float64).eps) * error * float(np.abs(self.weights).sum())
 
     def forbid(self, big: float) -> None:
@@ -184,7 +183,7 @@ def _shared(
     loop_costs: list[np.ndarray] = []
     if loops.any():
         whole = pairwise.table(labels) if table is None else table
-        loop_costs = [pairwise.weight * weight * whole for weight in weights[loops]]
+        loop_costs = [_weighted(pairwise.weight, _weighted(weight, whole)) for weight in weights[loops]]
     loop_sites = sites[loops, 0]
     proper = sites[:, 0] != sites[:, 1]
     sites, weights = sites[proper], weights[proper]
@@ -216,7 +215,7 @@ def _lay_out(edges: Edges, pairwise: Pairwise, labels: int) -> None:
         if bool((np.diff(positions) >= 0).all()):
             span = float(positions[-1] - positions[0])
             edges.kind = "linear"
-            edges.positions = np.append(positions - positions[0], min(pairwise.cutoff, span))
+            edges.positions = np.append(positions, min(pairwise.cutoff, span))
             return
     table = pairwise.V if isinstance(pairwise, Table) else pairwise.table(labels)
     edges.stride = table.shape[1]
@@ -234,7 +233,7 @@ def _own(sites: np.ndarray, weights: np.ndarray, pairwise: Any, counts: np.ndarr
         if bool(np.isinf(tables[e]).any()):
             _refuse_negative(weights[e : e + 1], f"pairwise[{e}]")
     loops = np.flatnonzero((sites[:, 0] == sites[:, 1]) & (weights != 0))
-    loop_costs = [weights[e] * tables[e].astype(np.float64) for e in loops]
+    loop_costs = [_weighted(weights[e], tables[e]) for e in loops]
     kept = np.flatnonzero((sites[:, 0] != sites[:, 1]) & (weights != 0))
     pair, first, flipped = _pairs(sites[kept])
     result = Edges(sites[kept][first], np.ones(len(first)), "tables", None)
@@ -249,10 +248,10 @@ def _own(sites: np.ndarray, weights: np.ndarray, pairwise: Any, counts: np.ndarr
         e = kept[group[0]]
         key = (id(tables[e]), float(weights[e])) if len(group) == 1 else (id(group), 0.0)
         if key not in places:
-            table = weights[e] * tables[e] if weights[e] != 1 else tables[e]
+            table = _weighted(weights[e], tables[e]) if weights[e] != 1 else tables[e]
             magnitude = largest_finite(table) if len(group) > 1 else 0.0
             for place in group[1:]:
-                other = weights[kept[place]] * tables[kept[place]].astype(np.float64)
+                other = _weighted(weights[kept[place]], tables[kept[place]])
                 table = table + (other.T if flipped[place] else other)
                 magnitude += largest_finite(other)
             result.rounding += float(np.finfo(np.float64).eps) * len(group) * magnitude
@@ -265,6 +264,15 @@ def _own(sites: np.ndarray, weights: np.ndarray, pairwise: Any, counts: np.ndarr
         kept_types = {smallest_dtype(table, "pairwise") for table in chosen}
         result.tables = _padded(chosen, np.result_type(np.float32, *kept_types))
     return result
+
+
+def _weighted(weight: float, table: np.ndarray) -> np.ndarray:
+    """A weight times the costs of a table, in float64, or an error where that overflows."""
+    with np.errstate(over="ignore"):
+        costs = weight * table.astype(np.float64)
+    if np.isinf(costs).sum() > np.isinf(table).sum():
+        raise ValueError(f"costs are too large: a weight of {weight:g} times {largest_finite(table):g}; scale them")
+    return costs
 
 
 def _padded(tables: list[np.ndarray], dtype: Any) -> np.ndarray:

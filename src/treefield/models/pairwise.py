@@ -67,9 +67,9 @@ class Pairwise(abc.ABC):
             return (BinaryRule if labels == 2 else TableRule)((table - table.min()).astype(dtype), table)
         least = 0.0 if forbidden.all() else table.min()
         if weights.least < weights.largest:
-            table = np.where(forbidden, float(np.finfo(dtype).max), table)
-            raised = np.where(forbidden, table, table - least).astype(dtype)
-            return CappedTableRule(raised, table, np.array([weights.forbidden], dtype))
+            largest = float(np.finfo(dtype).max)
+            raised = np.where(forbidden, largest, table - least).astype(dtype)
+            return CappedTableRule(raised, np.where(forbidden, largest, table), np.array([weights.forbidden], dtype))
         table = np.where(forbidden, 2 * weights.forbidden / weights.largest, table)
         return (BinaryRule if labels == 2 else TableRule)((table - least).astype(dtype), table)
 

@@ -58,7 +58,8 @@ def fixed_point(mrf: Any, arithmetic: str) -> tuple[float, str]:
     if 0 < cap < _TINY or cap > 1 / _TINY:
         return 0.0, f"its pairwise costs go up to {cap:g}"
     if cap == 0:
-        return 1.0, "" if arithmetic == "float32" else "there are no pairwise costs"
+        fits = arithmetic == "float32" and costs.max() <= _LIMITS[arithmetic]  # they are multiplied by weights of 0
+        return 1.0, "" if fits else "there are no pairwise costs"
     scale = _LIMITS[arithmetic] / (4 * len(mrf.shape) * cap)
     if arithmetic == "float32":
         scale = 2.0 ** math.floor(math.log2(scale))
