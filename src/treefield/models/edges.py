@@ -62,12 +62,15 @@ class Edges:
         rows = self.tables[start : start + first * stride].reshape(first, stride)
         return self.weights[edge] * rows[:, :second].astype(np.float64)
 
-    def measure(self) -> tuple[float, bool, float]:
-        """The largest finite cost of an edge, whether there are forbidden ones, and what all may add up to."""
+    def measure(self, counts: np.ndarray) -> tuple[float, bool, float]:
+        """The largest finite cost of an edge, given the label counts of all sites; whether any is forbidden; and what
+        all may add up to."""
         if not len(self.sites):
             return 0.0, False, 0.0
         infinite, highest = self.kind == "tables" and bool(np.isinf(self.tables).any()), self._largest_cost()
         largest = np.abs(self.weights)
+        if self.kind != "tables":  # the first labels of two sites cost nothing, and some sites have no others
+            largest = np.where(counts[self.sites].max(axis=1) > 1, largest, 0.0)
         return float(largest.max()) * highest, infinite, float(largest.sum()) * highest
 
     def _largest_cost(self) -> float:

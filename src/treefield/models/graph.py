@@ -328,7 +328,7 @@ class GraphMRF(FromGraphs, Model):
         """Ranges of the costs; forbidden ones get a finite cost, beyond what all others can differ by."""
         joined = self._joined
         low, high, forbidden = finite_range(self._unary)
-        steepest, forbidden_pairs, total = joined.measure()
+        steepest, forbidden_pairs, total = joined.measure(self.label_counts)
         total += self.size * max(abs(low), abs(high))
         if not total < _LARGEST:
             raise ValueError(f"costs are too large: over {self.size} sites they may add up to {total:g}; scale them")
