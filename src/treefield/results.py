@@ -41,6 +41,11 @@ class MAPResult(OptimizeResult):
         return plot_trace(self, ax)
 
 
+def tightened(bound: float, is_whole: bool) -> float:
+    """A lower bound, rounded up where all energies are integers."""
+    return float(math.ceil(bound)) if is_whole and math.isfinite(bound) else float(bound)
+
+
 def relative_gap(fun: float, lower_bound: float) -> float:
     """(fun - lower_bound) / max(|fun|, |lower_bound|), 0 where they are equal."""
     if fun == lower_bound:

@@ -69,7 +69,8 @@ class Edges:
             return 0.0, False, 0.0
         infinite, highest = self.kind == "tables" and bool(np.isinf(self.tables).any()), self._largest_cost()
         largest = np.abs(self.weights)
-        if self.kind != "tables":  # the first labels of two sites cost nothing, and some sites have no others
+        if self.shared is not None and not isinstance(self.shared, Table):
+            # equal labels cost nothing, and two sites of one label each have no others
             largest = np.where(counts[self.sites].max(axis=1) > 1, largest, 0.0)
         return float(largest.max()) * highest, infinite, float(largest.sum()) * highest
 
@@ -192,8 +193,7 @@ def _shared(
     sites, weights = sites[proper], weights[proper]
     pair, first, _ = _pairs(sites)
     merged = np.bincount(pair, weights=weights, minlength=len(first)) if len(first) < len(sites) else weights
-    with np.errstate(over="ignore"):  # what is too large is refused with the whole model
-        costs = pairwise.weight * merged
+    costs = _weighted(pairwise.weight, merged)
     kept = costs != 0
     sites, factors = sites[first][kept], merged[kept]
     result = Edges(sites, costs[kept], "tables", pairwise, factors)

@@ -14,7 +14,7 @@ from treefield.models.model import Model
 from treefield.models.pairwise import Pairwise, are_integers, finite_range, is_float32, largest_finite, refuse_nan
 from treefield.validation import labelling, labels_of, real_array, real_scalar, smallest_dtype
 
-_LARGEST = 1e307  # what all costs may add up to, so that nothing overflows
+_LARGEST = 1e304  # what all costs may add up to, so that nothing overflows
 _NO_COST = 2.0**20  # taken for that where nothing costs anything, so that what is forbidden costs more than noise
 
 

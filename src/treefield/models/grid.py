@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from treefield.models.graph import GraphMRF
 
 _EXACT_IN_FLOAT32 = 2.0**24
-_LARGEST = 1e307  # what all costs may add up to, so that nothing overflows
+_LARGEST = 1e304  # what all costs may add up to, so that nothing overflows
 
 
 class GridMRF(EngineModel):

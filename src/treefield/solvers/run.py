@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from treefield.kernels.jit import compile_time, loading
-from treefield.results import TRACE, MAPResult, relative_gap
+from treefield.results import TRACE, MAPResult, relative_gap, tightened
 from treefield.solvers.checkpoint import Checkpoint, Saved, as_labelling, check_stream, check_trace, compact
 from treefield.solvers.interrupt import Interrupts
 from treefield.solvers.progress import Bar
@@ -311,8 +311,7 @@ def _energy(mrf: Any, x: np.ndarray) -> float:
 
 def exact_bound(mrf: Any, energy: float) -> float:
     """The lower bound that an exact method proves by finding a labelling of that energy."""
-    bound = energy - mrf.rounding
-    return float(math.ceil(bound)) if mrf.is_whole and math.isfinite(bound) else bound
+    return tightened(energy - mrf.rounding, mrf.is_whole)
 
 
 def begin(

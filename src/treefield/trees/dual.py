@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from treefield.models.pairwise import edge_shape
+from treefield.results import tightened
 from treefield.trees.fixed_point import (
     ARITHMETICS,
     fixed_point,
@@ -80,14 +81,15 @@ class Dual:
         base = 0.0 if mrf.has_edge_tables else least_of(mrf.pairwise.costs(mrf.labels))
         factors = sum(float(np.abs(weight).sum()) for weight in weights)
         self._constant = best + base * sum(float(weight.sum()) for weight in weights)
+        with np.errstate(over="ignore"):
+            most = float(reach.sum())
         # pack_costs adds up rows, then their sums; NumPy adds up pairs
         depth = self._strips.planes * self._strips.rows + self._strips.steps
-        self._margin = _EPS * (depth * magnitude + 64 * abs(base) * factors + _PACKING * float(reach.sum()))
+        self._margin = _EPS * (depth * magnitude + 64 * abs(base) * factors + _PACKING * most)
         if not whole:
             table = np.zeros((0, 0)) if mrf.has_edge_tables else mrf.pairwise.table(mrf.labels)
             error = self._rule.message_error(table)
-            self._margin += (_PASSING * _EPS + error.relative) * float(reach.sum()) + error.absolute * factors
-        self._rounds_up = mrf.is_whole
+            self._margin += (_PASSING * _EPS + error.relative) * most + error.absolute * factors
         if is_positive(mrf):
             self.bound = max(self.bound, 0.0)
         self._filled = True
@@ -141,7 +143,7 @@ class Dual:
         from_strips(self._strips, flat)
         raised = pass_backward(self._strips, self._rule, self._scratch) / self._scale
         found = self._constant + raised - (self._margin + 2 * _EPS * (abs(self._constant) + abs(raised)))
-        self.bound = max(self.bound, float(math.ceil(found) if self._rounds_up else found))
+        self.bound = max(self.bound, tightened(found, self._mrf.is_whole))
         return self.bound
 
     def refine(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from treefield.results import tightened
 from treefield.trees.conditional import padded
 from treefield.trees.schedules import LANES
 from treefield.validation import choice, writable
@@ -89,7 +90,7 @@ class GraphDual:
         least, rounding = pass_backward(self._graph, self._messages)
         rounding += self._mrf.message_error + 2 * _EPS * (abs(least) + abs(self._mrf.offset))
         found = least + self._mrf.offset - rounding
-        self.bound = max(self.bound, float(math.ceil(found) if self._mrf.is_whole else found))
+        self.bound = max(self.bound, tightened(found, self._mrf.is_whole))
         return self.bound
 
     def refine(self) -> bool:
