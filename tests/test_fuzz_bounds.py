@@ -28,7 +28,7 @@ FOUND = {
     "parallel edges or loops": (6297, 14574, 15767, 17256),
     "float32 weights with a mask": (12837, 15571, 16956, 19081),
     "an infinite cost with tiny ones": (16646,),
-    "large weights between sites of one label": (219036, 242996),
+    "large costs of labels that sites do not have": (219036, 242996, 2026634),
     "positions of labels rounded on graphs": (207745,),
     "costs near the limits of float64": (511, 629, 1125, 2557, 13622, 200523, 204935, 208007, 1006384, 1007853),
 }

@@ -67,12 +67,24 @@ class Edges:
         all may add up to."""
         if not len(self.sites):
             return 0.0, False, 0.0
-        infinite, highest = self.kind == "tables" and bool(np.isinf(self.tables).any()), self._largest_cost()
-        largest = np.abs(self.weights)
-        if self.shared is not None and not isinstance(self.shared, Table):
-            # equal labels cost nothing, and two sites of one label each have no others
-            largest = np.where(counts[self.sites].max(axis=1) > 1, largest, 0.0)
-        return float(largest.max()) * highest, infinite, float(largest.sum()) * highest
+        infinite = self.kind == "tables" and bool(np.isinf(self.tables).any())
+        largest = np.abs(self.weights) * self._largest_costs(counts)
+        return float(largest.max()), infinite, float(largest.sum())
+
+    def _largest_costs(self, counts: np.ndarray) -> np.ndarray:
+        """The largest magnitude of a finite cost of each edge that the labels of its sites can have, without its
+        weight."""
+        first, second = counts[self.sites].T - 1  # the highest labels
+        if self.kind == "potts":
+            return np.maximum(first, second).astype(bool).astype(np.float64)
+        if self.kind == "linear":
+            spans = self.positions[np.maximum(first, second)] - self.positions[0]
+            return np.minimum(spans, self.positions[-1])
+        if self.stride == 0:
+            return np.full(len(self.sites), self._largest_cost())
+        table = np.abs(self.tables[: len(self.tables) - _PADDING].reshape(-1, self.stride))
+        table = np.where(np.isinf(table), 0, table)
+        return np.maximum.accumulate(np.maximum.accumulate(table, axis=0), axis=1)[first, second].astype(np.float64)
 
     def _largest_cost(self) -> float:
         """The largest magnitude of a finite cost, without its weight."""
