@@ -10,29 +10,12 @@ import numpy as np
 import pytest
 
 import treefield as tf
-from fuzz_checkpoints import parsed
+from fuzz_checkpoints import Wave, parsed
 from small import check_same
 from treefield.moves import BoxJump, Metropolis, MixedJump, PerComponent, UniformJump, Unvisited
 from treefield.solvers import checkpoint as checkpoints
 
 TOTAL = 30
-
-
-class Learning:
-    """A jump that learns: every third one is wide."""
-
-    def __init__(self):
-        self.calls = 0
-
-    def __call__(self, x, mrf, rng):
-        self.calls += 1
-        return UniformJump(0.5 if self.calls % 3 == 0 else 0.05)(x, mrf, rng)
-
-    def get_state(self):
-        return self.calls
-
-    def set_state(self, state):
-        self.calls = state
 
 
 SEARCHES = {
@@ -42,10 +25,10 @@ SEARCHES = {
     "unvisited": (tf.t_ils, {"accept": Unvisited(Metropolis(), length=8)}),
     "unvisited pieces": (tf.t_ils, {"accept": Unvisited(PerComponent(Metropolis(beta=2)))}),
     "random order": (tf.t_ils, {"order": "random", "inner_iter": None, "local_search": "t_icm"}),
-    "a jump of the user's": (tf.t_ils, {"jump": Learning()}),
+    "a jump of the user's": (tf.t_ils, {"jump": Wave()}),
     "annealing": (tf.anneal, {"schedule": "log"}),
     "genetic": (tf.genetic, {"population": 4}),
-    "genetic, a jump of the user's": (tf.genetic, {"population": 4, "mutation": Learning()}),
+    "genetic, a jump of the user's": (tf.genetic, {"population": 4, "mutation": Wave()}),
     "genetic by site": (tf.genetic, {"population": 4, "crossover": "site", "mutation": BoxJump(size=(2, 5))}),
 }
 GENERATORS = {"PCG64": np.random.PCG64, "MT19937": np.random.MT19937, "Philox": np.random.Philox}
