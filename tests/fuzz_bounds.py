@@ -84,10 +84,10 @@ def _check_solver(outcome: Outcome, mrf: Any, solver: str) -> None:
                 return
             raise
         # trw reports no bound above the energy that it found, which may hide one that is false
-        x, goes_on = mrf.best_labels(), True
-        while goes_on:
+        x, should_continue = mrf.best_labels(), True
+        while should_continue:
             bound = max(dual.iterate(x) for _ in range(_ITERATIONS))
-            goes_on = dual.refine()
+            should_continue = dual.refine()
         _check_bound(outcome, f"dual {arithmetic}", bound)
         _check_result(outcome, mrf, solver, tf.trw(mrf, arithmetic=arithmetic, maxiter=_ITERATIONS))
 

@@ -22,7 +22,7 @@ from treefield.solvers.minimize import takes
 from treefield.solvers.progress import Bar
 from treefield.solvers.run import Timer, checked_limits
 from treefield.solvers.tiles import METHODS, STARTS, turns
-from treefield.validation import choice, count, function, generator, model, thread_count
+from treefield.validation import as_callable, as_choice, as_count, as_generator, check_model, thread_count
 
 try:
     import dask
@@ -123,12 +123,12 @@ def minimize(
     >>> x[::12, 0].compute()
     array([0, 0, 0, 1, 1], dtype=uint8)
     """
-    choice(method, "method of treefield.dask.minimize", METHODS)
+    as_choice(method, "method of treefield.dask.minimize", METHODS)
     rounds, options = _checked_options(method, options)
     data = _as_dask(unary, "unary", labels_last=costs is None)
     mrf = _tiled(data, pairwise, costs, labels, weights, tile)
     start = _checked_start(x0, mrf)
-    settings = work.Settings(mrf.pairwise, mrf.labels, costs, method, options, int(generator(rng).integers(2**63)))
+    settings = work.Settings(mrf.pairwise, mrf.labels, costs, method, options, int(as_generator(rng).integers(2**63)))
     graph = Graph(mrf, data, settings, start, rounds)
     first, *borders = turns(mrf)
     if method == "auto" and start is None:
@@ -225,17 +225,17 @@ def search(
     >>> len(res.runs), bool(res.fun <= min(res.runs))
     (4, True)
     """
-    model(mrf)
-    choice(method, "method", SOLVERS)
+    check_model(mrf)
+    as_choice(method, "method", SOLVERS)
     if "rng" not in takes(method):
         raise ValueError(f"method={method!r} draws nothing, so seeds make no difference: use treefield.minimize")
-    seeds = count(seeds, "seeds", 1)
+    seeds = as_count(seeds, "seeds", 1)
     options = _allowed(method, options, _OURS[1:])
     checked_limits(None, None, None, progress=progress)
     client = _current_client() if client is None else client
     if client is not None and not hasattr(client, "scatter"):
         raise TypeError(f"client must be a distributed.Client, got {type(client).__name__}")
-    timer, children = Timer(), generator(rng).spawn(seeds)
+    timer, children = Timer(), as_generator(rng).spawn(seeds)
     bar = Bar(f"{method}, seeds", seeds) if progress else None
     with contextlib.nullcontext() if bar is None else contextlib.closing(bar):
         searched = _on_this_machine if client is None else _on_cluster
@@ -326,7 +326,7 @@ def _tiled(data: Any, pairwise: Any, costs: Any, labels: Any, weights: Any, tile
     if costs is None and labels is not None:
         raise TypeError("labels goes with costs; without it the unary's last axis tells how many there are")
     if costs is not None:
-        function(costs, "costs", "a block")
+        as_callable(costs, "costs", "a block")
         if labels is None:
             raise TypeError("with costs, labels must be given: how many there are")
     if tile is None:
@@ -342,7 +342,7 @@ def _checked_start(x0: Any, mrf: TiledMRF) -> Any:
     if x0 is None:
         return None
     if isinstance(x0, str):
-        return choice(x0, "x0 of treefield.dask.minimize", STARTS)
+        return as_choice(x0, "x0 of treefield.dask.minimize", STARTS)
     start = _as_dask(x0, "x0")
     if start.dtype.kind not in "bui":
         raise TypeError(f"x0 must hold integer labels, got dtype {start.dtype}")
@@ -359,7 +359,7 @@ def _checked_options(method: str, options: dict[str, Any]) -> tuple[int, dict[st
     if method != "t_icm":
         return 0, options
     rounds = options.pop("maxiter", None)
-    return _ROUNDS if rounds is None else count(rounds, "maxiter"), options
+    return _ROUNDS if rounds is None else as_count(rounds, "maxiter"), options
 
 
 def _allowed(method: str, options: dict[str, Any], not_these: tuple[str, ...]) -> dict[str, Any]:

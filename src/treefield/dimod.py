@@ -12,7 +12,7 @@ from treefield.models.graph import GraphMRF
 from treefield.results import MAPResult, relative_gap
 from treefield.solvers.minimize import METHODS, minimize
 from treefield.solvers.run import INTERRUPTED
-from treefield.validation import count, function
+from treefield.validation import as_callable, as_count
 
 try:
     import dimod
@@ -169,7 +169,7 @@ class TreeILSDQMSampler:
         """
         sampler: Any = self
         options = dimod.Sampler.remove_unknown_kwargs(sampler, **kwargs)
-        reads, stop = count(num_reads, "num_reads", 1), _stopping(interrupt_function)
+        reads, stop = as_count(num_reads, "num_reads", 1), _stopping(interrupt_function)
         seeds = np.random.SeedSequence(_checked_seed(seed))
         if not dqm.num_variables():
             samples, energies = np.empty((reads, 0), np.int32), np.full(reads, float(dqm.offset))
@@ -304,11 +304,11 @@ class _Stop:
 
 
 def _stopping(asked: Any) -> _Stop | None:
-    return None if asked is None else _Stop(function(asked, "interrupt_function", "no arguments"))
+    return None if asked is None else _Stop(as_callable(asked, "interrupt_function", "no arguments"))
 
 
 def _checked_seed(seed: Any) -> int | None:
-    return None if seed is None else count(seed, "seed")
+    return None if seed is None else as_count(seed, "seed")
 
 
 def _info(found: list[MAPResult], sampleset: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import numpy as np
 _MOST_THREADS = 4096
 
 
-def real_array(value: Any, name: str) -> np.ndarray:
+def as_real_array(value: Any, name: str) -> np.ndarray:
     """`value` as a real NumPy array, or a TypeError."""
     try:
         array = np.asarray(value)
@@ -48,7 +48,7 @@ def smallest_dtype(array: np.ndarray, name: str) -> np.dtype:
     return np.dtype(np.float32 if largest <= 2**24 else np.float64)
 
 
-def real_scalar(value: Any, name: str, *, infinite: bool = False) -> float:
+def as_real_scalar(value: Any, name: str, *, infinite: bool = False) -> float:
     """`value` as a float, finite unless `infinite`, or an error."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     if not whole and (isinstance(value, list | tuple) or np.ndim(value) or np.asarray(value).dtype.kind not in "uif"):
@@ -72,8 +72,8 @@ def is_tiled(mrf: Any) -> bool:
     return hasattr(mrf, "between_tiles")
 
 
-def model(mrf: Any, *, tiles: bool = False) -> None:
-    """Refuse what is no model, and one in tiles unless these will do."""
+def check_model(mrf: Any, *, tiles: bool = False) -> None:
+    """Raise unless `mrf` is a model; one in tiles only if `tiles`."""
     if isinstance(mrf, type) or not hasattr(mrf, "energy_parts"):
         models = "GridMRF(unary, pairwise) or GraphMRF(unaries, edges, pairwise)"
         raise TypeError(f"mrf must be a model such as {models}, got {type(mrf).__name__}")
@@ -81,13 +81,13 @@ def model(mrf: Any, *, tiles: bool = False) -> None:
         raise TypeError("a TiledMRF is searched by minimize, t_icm and t_ils; the other solvers need a GridMRF")
 
 
-def refuse_graph(mrf: Any, what: str, instead: str) -> None:
-    """Refuse a model that has no lines."""
+def check_has_lines(mrf: Any, what: str, instead: str) -> None:
+    """Raise if a model has no lines."""
     if not hasattr(mrf, "kernel_grid"):
         raise TypeError(f"{what}, got a {type(mrf).__name__}; {instead}")
 
 
-def labelling(x: Any, mrf: Any, name: str = "x", copy: bool = True) -> np.ndarray:
+def as_labelling(x: Any, mrf: Any, name: str = "x", copy: bool = True) -> np.ndarray:
     """`x` as a new int32 array of the model's shape with labels that its sites have, or an error; without `copy` the
     array itself if it is one already."""
     try:
@@ -109,18 +109,18 @@ def labelling(x: Any, mrf: Any, name: str = "x", copy: bool = True) -> np.ndarra
 
 
 def check_labels(array: np.ndarray, labels: int, name: str) -> None:
-    """Refuse integers that are not labels from 0 on, so many."""
+    """Raise unless every value is in range(labels)."""
     if array.size and (array.min() < 0 or array.max() >= labels):
         raise ValueError(f"{name} holds labels from {array.min()} to {array.max()}, expected 0 to {labels - 1}")
 
 
-def in_place(x: Any, mrf: Any) -> np.ndarray:
+def as_flat_labels(x: Any, mrf: Any) -> np.ndarray:
     """A flat view of a labelling that a kernel may write to, or an error."""
-    labels_of(x, mrf)
-    return writable(x, mrf)
+    as_flat_input(x, mrf)
+    return as_flat_output(x, mrf)
 
 
-def writable(x: Any, mrf: Any) -> np.ndarray:
+def as_flat_output(x: Any, mrf: Any) -> np.ndarray:
     """A flat view of an array that a kernel may write a labelling to, whatever is in it, or an error."""
     flat = _flat_labels(x, mrf, "x")
     if not flat.flags.writeable:
@@ -128,7 +128,7 @@ def writable(x: Any, mrf: Any) -> np.ndarray:
     return flat
 
 
-def labels_of(x: Any, mrf: Any, name: str = "x") -> np.ndarray:
+def as_flat_input(x: Any, mrf: Any, name: str = "x") -> np.ndarray:
     """A flat view of a labelling that a kernel may read, or an error."""
     flat = _flat_labels(x, mrf, name)
     if flat.view(np.uint32).max() >= mrf.labels:
@@ -138,7 +138,7 @@ def labels_of(x: Any, mrf: Any, name: str = "x") -> np.ndarray:
 
 
 def _check_counts(x: np.ndarray, mrf: Any, name: str) -> None:
-    """Refuse a label, of those that some site has, where the site has fewer."""
+    """Raise if a site has a label that only other sites have."""
     if mrf.same_count:
         return
     beyond = x >= mrf.label_counts
@@ -155,30 +155,30 @@ def _flat_labels(x: Any, mrf: Any, name: str) -> np.ndarray:
     return x.reshape(-1)
 
 
-def choice(value: Any, name: str, allowed: tuple[str, ...]) -> str:
+def as_choice(value: Any, name: str, allowed: tuple[str, ...]) -> str:
     """`value` if it is one of the allowed words, or an error."""
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
     return value
 
 
-def positive(value: Any, name: str, *, infinite: bool = False) -> float:
+def as_positive(value: Any, name: str, *, infinite: bool = False) -> float:
     """`value` as a number above 0, or an error."""
-    number = real_scalar(value, name, infinite=infinite)
+    number = as_real_scalar(value, name, infinite=infinite)
     if number <= 0:
         raise ValueError(f"{name} must be above 0, got {number:g}")
     return number
 
 
-def not_negative(value: Any, name: str) -> float:
+def as_non_negative(value: Any, name: str) -> float:
     """`value` as a finite number of at least 0, or an error."""
-    number = real_scalar(value, name)
+    number = as_real_scalar(value, name)
     if number < 0:
         raise ValueError(f"{name} must be at least 0, got {number:g}")
     return number
 
 
-def count(value: Any, name: str, least: int = 0) -> int:
+def as_count(value: Any, name: str, least: int = 0) -> int:
     """`value` as an integer of at least `least`, or an error."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer, got {value!r}")
@@ -196,15 +196,15 @@ def fields(value: Any, name: str, *keys: str) -> list[Any]:
     return [value[key] for key in keys]
 
 
-def axis_of(value: Any, dimensions: int, name: str = "axis") -> int:
-    """`value` as an axis of a grid of so many dimensions, from -dimensions to dimensions - 1, or an error."""
-    axis = count(value, name, -dimensions)
+def as_axis(value: Any, dimensions: int, name: str = "axis") -> int:
+    """`value` as an axis, from -dimensions to dimensions - 1, or an error."""
+    axis = as_count(value, name, -dimensions)
     if axis >= dimensions:
         raise ValueError(f"{name} must be between {-dimensions} and {dimensions - 1}, got {axis}")
     return axis
 
 
-def function(value: Any, name: str, of: str) -> Any:
+def as_callable(value: Any, name: str, of: str) -> Any:
     """`value` if it can be called, or an error; a class is no object of it."""
     if isinstance(value, type):
         raise TypeError(
@@ -215,7 +215,7 @@ def function(value: Any, name: str, of: str) -> Any:
     return value
 
 
-def generator(rng: Any) -> np.random.Generator:
+def as_generator(rng: Any) -> np.random.Generator:
     """A NumPy generator from None, an integer seed or a generator."""
     if isinstance(rng, np.random.Generator):
         return rng
@@ -233,15 +233,15 @@ def thread_count(threads: Any) -> int:
         if text is None:
             return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         try:
-            return count(int(text), "TREEFIELD_NUM_THREADS", 1)
+            return as_count(int(text), "TREEFIELD_NUM_THREADS", 1)
         except ValueError:
             raise ValueError(f"TREEFIELD_NUM_THREADS must be a positive integer, got {text!r}") from None
-    if count(threads, "threads", 1) > _MOST_THREADS:
+    if as_count(threads, "threads", 1) > _MOST_THREADS:
         raise ValueError(f"threads must be at most {_MOST_THREADS}, got {threads}")
     return int(threads)
 
 
-def memory_size(value: Any, name: str) -> int:
+def as_byte_count(value: Any, name: str) -> int:
     """`value`, a number of bytes or text such as "500 MB" or "2GiB", as bytes, or an error."""
     if isinstance(value, str):
         match = re.fullmatch(r"\s*([0-9]+|[0-9]*\.[0-9]+)\s*([kmgt]?)(i?)b\s*", value, re.IGNORECASE)
@@ -250,7 +250,7 @@ def memory_size(value: Any, name: str) -> int:
         number = float(match[1])
         number *= (1024 if match[3] else 1000) ** " kmgt".index(match[2].lower() or " ")
     else:
-        number = real_scalar(value, name)
+        number = as_real_scalar(value, name)
     if number < 1:
         raise ValueError(f"{name} must be at least 1 byte, got {value!r}")
     return int(number)

@@ -37,7 +37,7 @@ def folder(files, grey):
 @pytest.fixture
 def no_search(monkeypatch):
     """What is refused must be refused before the search, which may take hours."""
-    monkeypatch.setattr("treefield.solvers.minimize.guided", lambda *_, **__: pytest.fail("it searched"))
+    monkeypatch.setattr("treefield.solvers.minimize.search_auto", lambda *_, **__: pytest.fail("it searched"))
 
 
 BAD = {

@@ -12,7 +12,7 @@ import pytest
 import treefield as tf
 from command import ENTRY, arguments_of, in_a_process, listing, without_notice
 from treefield.io import open_image, read_image, write_image
-from treefield.kernels.jit import loading
+from treefield.kernels.jit import as_compile_time
 
 ENDLESS = ("--tol", 0, "--time-limit", 90, "--seed", 0)
 
@@ -122,11 +122,11 @@ def test_an_interrupt_while_importing_shows_no_traceback(tmp_path):
 
 def test_ctrl_c_waits_for_the_kernel_that_is_being_compiled():
     reached = []
-    with pytest.raises(KeyboardInterrupt), loading():
+    with pytest.raises(KeyboardInterrupt), as_compile_time():
         os.kill(os.getpid(), signal.SIGINT)
         reached.append("the end of the compilation")
     assert reached and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    with loading():
+    with as_compile_time():
         pass
 
 

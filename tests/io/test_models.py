@@ -32,7 +32,7 @@ def test_a_loaded_model_has_the_parts_of_the_saved_one(tmp_path, kind, weights):
     save_model(tmp_path / "model.npz", mrf)
     loaded = load_model(tmp_path / "model.npz")
     assert repr(loaded) == repr(mrf)
-    for part, same in zip(mrf.parts(), loaded.parts(), strict=True):
+    for part, same in zip(mrf.fingerprint_parts(), loaded.fingerprint_parts(), strict=True):
         assert np.array_equal(part, same)
     x = np.random.default_rng(1).integers(0, 2, (3, 4))
     assert loaded.energy(x) == mrf.energy(x)
@@ -52,7 +52,7 @@ def test_neighbours_and_masks_come_back(tmp_path, lattice, directions):
     save_model(tmp_path / "model.npz", mrf)
     loaded = load_model(tmp_path / "model.npz")
     assert repr(loaded) == repr(mrf)
-    for part, same in zip(mrf.parts(), loaded.parts(), strict=True):
+    for part, same in zip(mrf.fingerprint_parts(), loaded.fingerprint_parts(), strict=True):
         assert np.array_equal(part, same)
 
 
@@ -63,7 +63,7 @@ def test_any_model_comes_back(tmp_path_factory, case):
     save_model(path, mrf)
     loaded = load_model(path)
     assert loaded.unary.dtype == mrf.unary.dtype and loaded.shape == mrf.shape
-    for part, same in zip(mrf.parts(), loaded.parts(), strict=True):
+    for part, same in zip(mrf.fingerprint_parts(), loaded.fingerprint_parts(), strict=True):
         assert np.array_equal(part, same)
 
 

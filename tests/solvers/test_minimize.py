@@ -200,12 +200,12 @@ def test_the_number_of_threads_does_not_matter(mrf, size, restless):
 
 
 def test_the_number_of_threads_does_not_matter_if_one_side_is_slow(mrf, monkeypatch):
-    from treefield.solvers import guided
+    from treefield.solvers import auto
 
     first = tf.minimize(mrf, threads=1, maxiter=8, tol=0, rng=0)
-    burst = guided._DualSide.burst
+    iterate = auto._DualSide.iterate
     for wait in (0.0, 0.02):
-        monkeypatch.setattr(guided._DualSide, "burst", lambda self, late, w=wait: time.sleep(w) or burst(self, late))
+        monkeypatch.setattr(auto._DualSide, "iterate", lambda self, late, w=wait: time.sleep(w) or iterate(self, late))
         check_same(first, tf.minimize(mrf, threads=2, maxiter=8, tol=0, rng=0))
     check_same(first, tf.minimize(mrf, threads=2, maxiter=8, tol=0, rng=0, callback=lambda result: time.sleep(0.01)))
 
@@ -248,7 +248,7 @@ def test_without_limits_it_stops_by_itself(mrf):
     assert res.status == 0 and res.gap <= 1e-4 and "converged" in res.message
     hopeless = tf.minimize(frustrated((9, 9)), rng=0)
     check_result(frustrated((9, 9)), hopeless)
-    assert hopeless.status == 0 and hopeless.message == "neither energy nor bound have gained in 100 rounds"
+    assert hopeless.status == 0 and hopeless.message == "no improvement in energy or bound for 100 rounds"
     assert 100 <= hopeless.nit < 1000 and hopeless.gap > 1e-4
 
 
@@ -329,4 +329,4 @@ def test_without_limits_it_ends_although_the_bound_creeps():
         assert intermediate_result.nit < 1500
 
     res = tf.minimize(tf.GridMRF(unary, tf.Potts(0.3)), rng=0, callback=no_end)
-    assert res.status == 0 and res.message.startswith("neither energy nor bound") and res.gap > 1e-4
+    assert res.status == 0 and res.message.startswith("no improvement in energy or bound") and res.gap > 1e-4

@@ -11,9 +11,9 @@ import pytest
 import naive
 import treefield as tf
 import treefield.solvers.minimize as module
-from treefield.solvers import guided
+from treefield.solvers import auto
 from treefield.trees.dual import Dual
-from treefield.validation import memory_size
+from treefield.validation import as_byte_count
 
 EVERYTHING, UNREFINED, NO_DUAL, LITTLE = ("auto", "auto"), ("auto", "int16"), ("auto", None), ("low", None)
 
@@ -79,7 +79,7 @@ def test_the_limit_is_kept(name, what, monkeypatch):
     limit = least_limit(mrf, what)
     if limit == 0:
         pytest.skip("there is nothing to leave out")
-    monkeypatch.setattr(guided, "_CLOSER", math.inf)  # the dual is refined as soon as that is possible
+    monkeypatch.setattr(auto, "_CLOSER", math.inf)  # the dual is refined as soon as that is possible
     refined, refine = [], Dual.refine
     monkeypatch.setattr(Dual, "refine", lambda self: refined.append(refine(self)) or refined[-1])
     res, peak = peak_of(lambda: tf.minimize(mrf, memory_limit=limit, maxiter=7, tol=0, rng=0, threads=2))
@@ -148,7 +148,7 @@ def test_trees_are_solved_exactly_where_there_is_room(shape):
     ],
 )
 def test_sizes_are_read(text, size):
-    assert memory_size(text, "memory_limit") == size
+    assert as_byte_count(text, "memory_limit") == size
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from treefield.io.files import shown
 from treefield.io.images import image_files
 from treefield.solvers.interrupt import Interrupts
 from treefield.solvers.progress import ItemBar
-from treefield.validation import count, thread_count
-from treefield.validation import function as checked_function
+from treefield.validation import as_callable as checked_function
+from treefield.validation import as_count, thread_count
 
 _POLL = 0.2  # seconds until Ctrl-C is seen
 _DEATHS = 2  # of its worker, until an item is given up
@@ -132,7 +132,7 @@ def run_batch(
         raise ValueError("workers and scheduler are both given: a cluster has its own workers, give one of them")
     if "checkpoint" in options:
         raise ValueError("checkpoint is one file, but a batch is many searches: call the function for each")
-    number = thread_count(None) if workers is None else count(workers, "workers", 1)
+    number = thread_count(None) if workers is None else as_count(workers, "workers", 1)
     listed, total = _listed(items)
     if workers is None and total is not None:
         number = min(number, total)

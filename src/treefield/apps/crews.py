@@ -173,7 +173,7 @@ def _begin(work: bytes, first: Any) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ["TREEFIELD_NUM_THREADS"] = "1"
     if not first.acquire(block=False):
-        jit.say_nothing()
+        jit.mute_compile_notice()
     _here["pickled"] = work
 
 

@@ -11,7 +11,7 @@ from treefield.apps.problem import Problem
 from treefield.models.grid import GridMRF
 from treefield.models.pairwise import Table, edge_shape
 from treefield.results import MAPResult
-from treefield.validation import real_array
+from treefield.validation import as_real_array
 
 
 def ising(
@@ -61,7 +61,7 @@ def ising(
 
 def ising_problem(fields: Any, couplings: Any) -> Problem:
     """The problem that `ising` solves."""
-    h = real_array(fields, "fields")
+    h = as_real_array(fields, "fields")
     shape = h.shape
     if h.ndim not in (1, 2, 3) or h.size == 0:
         raise ValueError(f"fields has shape {shape}, expected (N,), (M, N) or (P, M, N) with at least one site")
@@ -80,7 +80,7 @@ def ising_problem(fields: Any, couplings: Any) -> Problem:
 
 
 def _checked_coupling(coupling: Any, shape: tuple[int, ...], axis: int) -> np.ndarray:
-    array = real_array(coupling, f"couplings[{axis}]")
+    array = as_real_array(coupling, f"couplings[{axis}]")
     if array.ndim and array.shape != edge_shape(shape, axis):
         expected = f"expected a number or {edge_shape(shape, axis)} for sites of shape {shape}"
         raise ValueError(f"couplings[{axis}] has shape {array.shape}, {expected}")

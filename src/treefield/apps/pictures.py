@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treefield.validation import axis_of, real_array
+from treefield.validation import as_axis, as_real_array
 
 _LARGEST = 1e100  # squares, and sums of them, are still finite
 _EXACT = 2**53  # integers up to here are floats
@@ -22,7 +22,7 @@ def has_channels(shape: tuple[int, ...]) -> bool:
 def checked_image(image: Any, name: str, channel_axis: int | None, hole: Any = None) -> np.ndarray:
     """An image of two or three dimensions with its channels first, (C, M, N) or (C, P, M, N), or an error. In the hole,
     where there may be anything, it is 0."""
-    array = real_array(image, name)
+    array = as_real_array(image, name)
     if array.ndim == 3 and channel_axis is None and array.shape[-1] in (3, 4) and min(array.shape[:2]) > 4:
         warnings.warn(
             f"{name} of shape {array.shape} is taken as a volume; if these are colours, give channel_axis=-1",
@@ -33,7 +33,7 @@ def checked_image(image: Any, name: str, channel_axis: int | None, hole: Any = N
         channels = "" if channel_axis is None else " and an axis for its channels"
         raise ValueError(f"{name} has shape {array.shape}, expected two or three dimensions{channels}")
     if channel_axis is not None:
-        channel_axis = axis_of(channel_axis, array.ndim, "channel_axis")
+        channel_axis = as_axis(channel_axis, array.ndim, "channel_axis")
     array = array[None] if channel_axis is None else np.moveaxis(array, channel_axis, 0)
     if array.size == 0:
         raise ValueError(f"{name} is empty: its shape is {np.shape(image)}")
@@ -65,7 +65,7 @@ def channels_back(array: np.ndarray, channel_axis: int | None, dtype: np.dtype) 
 
 def checked_mask(mask: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
     """A mask as booleans, of the image's shape without channels, or an error."""
-    array = real_array(mask, name)
+    array = as_real_array(mask, name)
     if array.shape != shape:
         raise ValueError(f"{name} has shape {array.shape}, but the image's is {shape}")
     return array.astype(bool)

@@ -21,7 +21,7 @@ from treefield.apps.problem import Problem, short
 from treefield.models.grid import GridMRF
 from treefield.models.pairwise import Potts, TruncatedLinear, TruncatedQuadratic
 from treefield.models.tiled import TiledMRF
-from treefield.validation import choice, count, not_negative, positive, real_array
+from treefield.validation import as_choice, as_count, as_non_negative, as_positive, as_real_array
 
 DATA = ("squared", "absolute")
 SMOOTHNESS = ("linear", "quadratic", "potts")
@@ -44,16 +44,16 @@ class Costs:
     sigma: float | None = None
 
     def __post_init__(self) -> None:
-        choice(self.data, "data", DATA)
-        choice(self.smoothness, "smoothness", SMOOTHNESS)
+        as_choice(self.data, "data", DATA)
+        as_choice(self.smoothness, "smoothness", SMOOTHNESS)
         for name in ("tau", "sigma"):
             if getattr(self, name) is not None:
-                positive(getattr(self, name), name, infinite=name == "tau")
+                as_positive(getattr(self, name), name, infinite=name == "tau")
         if self.sigma is not None and self.sigma > _LARGEST_SIGMA:
             raise ValueError(f"sigma must be at most {_LARGEST_SIGMA:g} steps of grey, got {self.sigma:g}")
         if self.weight is not None:
-            not_negative(self.weight, "weight")
-        positive(self.cutoff, "cutoff")
+            as_non_negative(self.weight, "weight")
+        as_positive(self.cutoff, "cutoff")
 
 
 def restoring(image: np.ndarray, levels: Any, costs: Costs) -> Problem:
@@ -121,7 +121,7 @@ def intensity_levels(image: np.ndarray, levels: Any) -> np.ndarray:
     """The values that a restored pixel may have, ascending: as given, or so many over the image's range, which for
     integers are all there are if that is enough."""
     if isinstance(levels, list | tuple) or np.ndim(levels):
-        values = np.unique(real_array(levels, "levels").astype(np.float64))
+        values = np.unique(as_real_array(levels, "levels").astype(np.float64))
         if not values.size or not np.isfinite(values).all():
             raise ValueError("levels must be a number of levels, or a list of finite values")
         if image.dtype.kind in "bui":
@@ -133,7 +133,7 @@ def intensity_levels(image: np.ndarray, levels: Any) -> np.ndarray:
         if farthest > _FARTHEST * max(grey_scale(image).unit, float(np.abs(image).max())):
             raise ValueError(f"levels holds values up to {farthest:g}, much more than the image: scale them")
         return values
-    number = count(levels, "levels", 1)
+    number = as_count(levels, "levels", 1)
     low, high = image.min(), image.max()
     if image.dtype.kind in "bui" and int(high) - int(low) < number:
         return np.arange(int(low), int(high) + 1, dtype=np.float64)

@@ -14,7 +14,7 @@ from treefield.apps.restoration import touched
 from treefield.models.grid import GridMRF
 from treefield.models.pairwise import Potts
 from treefield.results import MAPResult
-from treefield.validation import count, generator, not_negative, positive, real_array
+from treefield.validation import as_count, as_generator, as_non_negative, as_positive, as_real_array
 
 _WEIGHT = 6.0  # nats
 _CONTRAST = 0.5
@@ -79,7 +79,7 @@ def segment(
     >>> bool((labels[:, :8] == 1).all() and (labels[:, 8:] == 2).all())
     True
     """
-    rng = generator(rng)
+    rng = as_generator(rng)
     problem = segmenting(
         image, labels, weight=weight, contrast=contrast, spacing=spacing, channel_axis=channel_axis, rng=rng
     )
@@ -98,16 +98,16 @@ def segmenting(
 ) -> Problem:
     """The problem that `segment` solves."""
     array = np.moveaxis(checked_image(image, "image", channel_axis), 0, -1).astype(np.float64)
-    rng = generator(rng)
+    rng = as_generator(rng)
     low, high = array.min(), array.max()
     array = (array - low) / ((high - low) or 1.0)
     shape, colours = array.shape[:-1], array.reshape(-1, array.shape[-1])
-    strength = not_negative(weight, "weight")
+    strength = as_non_negative(weight, "weight")
     if strength > _HEAVIEST:
         raise ValueError(f"weight must be at most {_HEAVIEST:g}, got {strength:g}")
-    ties = _ties(array, not_negative(contrast, "contrast"), _checked_spacing(spacing, len(shape)))
+    ties = _ties(array, as_non_negative(contrast, "contrast"), _checked_spacing(spacing, len(shape)))
     if not isinstance(labels, list | tuple) and not np.ndim(labels):
-        centres = colour_models.kmeans(colours, count(labels, "labels", 1), rng)
+        centres = colour_models.kmeans(colours, as_count(labels, "labels", 1), rng)
         unary = colour_models.around_centres(colours, centres)
         names, left_out = np.arange(1, len(centres) + 1), np.zeros(shape, bool)
     else:
@@ -145,14 +145,14 @@ def _apart(tie: np.ndarray, left_out: np.ndarray, axis: int) -> np.ndarray:
 def _checked_spacing(spacing: Any, dimensions: int) -> list[float]:
     if spacing is None:
         return [1.0] * dimensions
-    array = real_array(spacing, "spacing")
+    array = as_real_array(spacing, "spacing")
     if array.shape != (dimensions,):
         raise ValueError(f"spacing must be {dimensions} numbers, one per axis, got shape {array.shape}")
-    return [positive(value, "spacing") for value in array]
+    return [as_positive(value, "spacing") for value in array]
 
 
 def _checked_seeds(labels: Any, shape: tuple[int, ...]) -> np.ndarray:
-    seeds = real_array(labels, "labels")
+    seeds = as_real_array(labels, "labels")
     if seeds.dtype.kind not in "bui":
         raise TypeError(f"labels must be a number of regions or an array of integers, got dtype {seeds.dtype}")
     if seeds.shape != shape:

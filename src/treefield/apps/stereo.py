@@ -15,7 +15,7 @@ from treefield.models.grid import GridMRF
 from treefield.models.pairwise import Potts, TruncatedLinear, TruncatedQuadratic
 from treefield.results import MAPResult
 from treefield.solvers.run import INTERRUPTED
-from treefield.validation import choice, count, not_negative, positive, real_array
+from treefield.validation import as_choice, as_count, as_non_negative, as_positive, as_real_array
 
 SMOOTHNESS = ("linear", "quadratic", "potts")
 OCCLUSIONS = ("keep", "mark", "fill")
@@ -103,7 +103,7 @@ def stereo(
     """
     given: dict[str, Any] = {"cost": cost, "smoothness": smoothness, "weight": weight, "cutoff": cutoff}
     given |= {"contrast": contrast, "contrast_factor": contrast_factor, "channel_axis": channel_axis}
-    choice(occlusion, "occlusion", OCCLUSIONS)
+    as_choice(occlusion, "occlusion", OCCLUSIONS)
     if occlusion != "keep" and (cost_volume is not None or mask is not None):
         raise ValueError(f'occlusion="{occlusion}" matches both ways: it takes neither cost_volume nor mask')
     problem = matching(left, right, num_disparities, min_disparity, cost_volume=cost_volume, mask=mask, **given)
@@ -154,15 +154,15 @@ def matching(
     channel_axis: int | None = None,
 ) -> Problem:
     """The problem that `stereo` solves."""
-    choice(cost, "cost", COSTS)
-    choice(smoothness, "smoothness", SMOOTHNESS)
-    first = count(min_disparity, "min_disparity", -(2**31))
+    as_choice(cost, "cost", COSTS)
+    as_choice(smoothness, "smoothness", SMOOTHNESS)
+    first = as_count(min_disparity, "min_disparity", -(2**31))
     pair = _checked_pair(left, right, channel_axis)
     rows, columns, channels = pair[0].shape
     if cost_volume is None:
         if num_disparities is None:
             raise TypeError("num_disparities is missing: how many disparities to look at, from min_disparity on")
-        number = count(num_disparities, "num_disparities", 1)
+        number = as_count(num_disparities, "num_disparities", 1)
         if first >= columns or first + number > columns or first <= -columns:
             raise ValueError(
                 f"disparities {first} to {first + number - 1} do not fit into images of {columns} columns; "
@@ -177,14 +177,14 @@ def matching(
         raise ValueError(f"min_disparity must be below {2**31 - volume.shape[-1]}, got {first}")
     if mask is not None:
         volume[~checked_mask(mask, "mask", (rows, columns))] = 0
-    pairwise = _pairwise(smoothness, strength if weight is None else not_negative(weight, "weight"), cutoff)
-    factor, flat = positive(contrast_factor, "contrast_factor"), not_negative(contrast, "contrast")
+    pairwise = _pairwise(smoothness, strength if weight is None else as_non_negative(weight, "weight"), cutoff)
+    factor, flat = as_positive(contrast_factor, "contrast_factor"), as_non_negative(contrast, "contrast")
     weights = None if factor == 1 else contrast_weights(pair[0], flat, factor)
     return Problem(GridMRF(volume, pairwise, weights=weights), lambda x: (x + first).astype(np.int32))
 
 
 def _given_volume(volume: Any, shape: tuple[int, int], labels: int | None) -> np.ndarray:
-    array = np.array(real_array(volume, "cost_volume"))
+    array = np.array(as_real_array(volume, "cost_volume"))
     wanted = (*shape, labels if labels is not None else array.shape[-1] if array.ndim == 3 else "labels")
     if array.shape != wanted:
         raise ValueError(f"cost_volume has shape {array.shape}, expected {wanted}".replace("'", ""))
@@ -204,7 +204,7 @@ def _fifth_of_mean(volume: np.ndarray) -> float:
 def _checked_pair(left: Any, right: Any, channel_axis: int | None) -> list[np.ndarray]:
     """The two images as (M, N, C) float32 in 255 steps of grey."""
     for image, name in ((left, "left"), (right, "right")):
-        shape = real_array(image, name).shape
+        shape = as_real_array(image, name).shape
         if len(shape) > 2 + (channel_axis is not None):
             hint = "; if these are colours, give channel_axis=-1" if channel_axis is None else " beside the channels"
             raise ValueError(f"{name} has shape {shape}, expected two dimensions{hint}")
@@ -217,7 +217,7 @@ def _checked_pair(left: Any, right: Any, channel_axis: int | None) -> list[np.nd
 
 
 def _pairwise(smoothness: str, weight: float, cutoff: float) -> Any:
-    cutoff = positive(cutoff, "cutoff", infinite=True)
+    cutoff = as_positive(cutoff, "cutoff", infinite=True)
     if smoothness == "potts":
         return Potts(weight)
     if smoothness == "linear":

@@ -17,7 +17,7 @@ from treefield.models.tiles import Box, cut
 from treefield.results import TRACE, MAPResult, relative_gap
 from treefield.solvers.interrupt import Interrupts
 from treefield.solvers.run import INTERRUPTED, checked_limits
-from treefield.validation import axis_of, memory_size
+from treefield.validation import as_axis, as_byte_count
 
 _BLOCK = 1024  # sites along a side of what is read at once
 
@@ -84,7 +84,7 @@ def denoise_tiled(
     [12.0, 5.0]
     """
     costs = Costs(data, tau, smoothness, weight, cutoff, sigma)
-    limit = memory_size(memory_limit, "memory_limit")
+    limit = as_byte_count(memory_limit, "memory_limit")
     planes = _planes(image, channel_axis)
     restored = _output(image, out)
     options |= {"tol": tol, "callback": callback, "rng": rng}
@@ -187,7 +187,7 @@ def _planes(image: Any, channel_axis: int | None) -> list[_Plane]:
         raise ValueError(f"image is empty: its shape is {shape}")
     if channel_axis is None:
         return [_Plane(image, None, 0)]
-    axis = axis_of(channel_axis, len(shape), "channel_axis") % len(shape)
+    axis = as_axis(channel_axis, len(shape), "channel_axis") % len(shape)
     return [_Plane(image, axis, channel) for channel in range(shape[axis])]
 
 

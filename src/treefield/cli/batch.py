@@ -28,7 +28,7 @@ from treefield.cli.watch import number, percent
 from treefield.io.files import checked_input, one_line, shown
 from treefield.io.images import WRITTEN, image_files
 from treefield.solvers.minimize import takes
-from treefield.validation import count, thread_count
+from treefield.validation import as_count, thread_count
 
 _MANY = " Or several, a folder or a 'pattern*': OUT is then a folder."
 _MANY_PAIRS = " Or a folder or a 'pattern*': OUT is then a folder."
@@ -192,7 +192,7 @@ class _Many:
         for option, value in {"--report": shared.report, "--save-model": shared.save_model}.items():
             if value is not None:
                 raise ValueError(f"{option} is for one image: leave it out, or give a single one and a file to write")
-        self._workers = None if workers is None else count(workers, "--workers", 1)
+        self._workers = None if workers is None else as_count(workers, "--workers", 1)
         one_thread = "threads" in takes(shared.method) and workers != 1 and shared.threads is None
         # silent: what there is to tell of an image is told here
         alone = dataclasses.replace(shared, quiet=True, json=False, threads=1 if one_thread else shared.threads)

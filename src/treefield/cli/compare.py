@@ -27,7 +27,7 @@ from treefield.results import MAPResult
 from treefield.solvers.minimize import METHODS, takes
 from treefield.solvers.run import INTERRUPTED
 from treefield.trees.forests import CycleError
-from treefield.validation import choice
+from treefield.validation import as_choice
 from treefield.viz.report import Picture, Section
 
 PROBLEMS = {"denoise": "IN", "segment": "IN", "stereo": "LEFT RIGHT", "ising": "FIELDS", "solve": "MODEL"}
@@ -57,8 +57,8 @@ def compare(
     shared: Shared,
 ) -> None:
     """Run several methods on one problem, each within --time-limit (5 s), and show them side by side."""
-    names = [choice(name.strip(), "--methods", METHODS) for name in methods.split(",")]
-    choice(start, "--start", ("unary", "random", "scan-line"))
+    names = [as_choice(name.strip(), "--methods", METHODS) for name in methods.split(",")]
+    as_choice(start, "--start", ("unary", "random", "scan-line"))
     shared = dataclasses.replace(shared, time_limit=_TIME_LIMIT if shared.time_limit is None else shared.time_limit)
     outputs = [f"{name}.png" for name in dict.fromkeys(names)] + ["energies.png", "compare.json", "report.html"]
     check_folder(out, outputs, force=shared.force)
@@ -104,7 +104,7 @@ def pose(
     seed: int | None,
 ) -> tuple[Problem, Callable[[np.ndarray], np.ndarray]]:
     """A problem from files, and how to look at its labellings."""
-    choice(problem, "PROBLEM", tuple(PROBLEMS))
+    as_choice(problem, "PROBLEM", tuple(PROBLEMS))
     wanted = len(PROBLEMS[problem].split())
     if len(files) != wanted:
         raise ValueError(f"compare {problem} reads {PROBLEMS[problem]}, got {len(files)} files")

@@ -23,7 +23,7 @@ from treefield.io.files import checked_output, in_units, resident_memory, shown
 from treefield.io.images import checked_format, holds_alpha
 from treefield.io.large import LARGE, check_new_image, draft, kept_if_not_written, new_image, open_image
 from treefield.solvers.tiles import METHODS
-from treefield.validation import choice, memory_size
+from treefield.validation import as_byte_count, as_choice
 
 _COMPILING = 150_000_000  # bytes that compiled kernels, and compiling them, come to need
 _SHARE = 0.8  # of what is left is for the search of a tile: it may need more than is foreseen
@@ -33,8 +33,8 @@ def denoise_large(
     image: pathlib.Path, out: pathlib.Path, levels: int, costs: Costs, memory_limit: str, shared: Shared
 ) -> dict[str, Any]:
     """Denoise a file in little memory, and tell; returns the figures, as `run` does."""
-    limit = memory_size(memory_limit, "--memory-limit")
-    choice(shared.method, "--method with --memory-limit", METHODS)
+    limit = as_byte_count(memory_limit, "--memory-limit")
+    as_choice(shared.method, "--method with --memory-limit", METHODS)
     for name, path in (("--report", shared.report), ("--save-model", shared.save_model)):
         if path is not None:
             raise ValueError(f"{name} needs the whole image in memory: it does not go with --memory-limit")

@@ -21,7 +21,7 @@ from treefield.io.files import shown, writing
 from treefield.paper import book
 from treefield.paper.lab import FULL, QUICK, Experiment, Lab
 from treefield.paper.sources import data_folder, sources
-from treefield.validation import choice
+from treefield.validation import as_choice
 
 _PAGE = "index.html"
 
@@ -78,7 +78,7 @@ def paper(
 def _names(given: list[str]) -> list[str]:
     """The experiments that are wanted, each once, in the order of the page."""
     for name in given:
-        choice(name, "EXPERIMENTS", (*book.EXPERIMENTS, "all"))
+        as_choice(name, "EXPERIMENTS", (*book.EXPERIMENTS, "all"))
     return [name for name in book.EXPERIMENTS if name in given or "all" in given]
 
 

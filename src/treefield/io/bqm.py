@@ -18,7 +18,7 @@ from treefield.io.files import checked_input, checked_path, reading, shown, writ
 from treefield.io.spins import VARTYPES, Quadratic, quadratic_of
 from treefield.io.text import unpacked
 from treefield.models.graph import GraphMRF
-from treefield.validation import choice
+from treefield.validation import as_choice
 
 _MAGIC = b"DIMODBQM"
 _FLOATS, _INTEGERS = ("float32", "float64"), ("int16", "int32", "int64", "uint16", "uint32", "uint64")
@@ -63,9 +63,9 @@ def _read(data: _Data) -> Quadratic:
     if version not in (1, 2):
         raise ValueError(f"its version is {version}, expected 1 or 2")
     header = _json(data, length, dict, "header")
-    choice(header.get("vartype"), "vartype", VARTYPES)
+    as_choice(header.get("vartype"), "vartype", VARTYPES)
     for name, allowed in {"dtype": _FLOATS, "itype": _INTEGERS, "ntype": _INTEGERS}.items():
-        choice(header.get(name), name, allowed)
+        as_choice(header.get(name), name, allowed)
     shape = header.get("shape")
     if not (isinstance(shape, list) and len(shape) == 2 and all(type(n) is int and n >= 0 for n in shape)):
         raise ValueError(f"its shape is {str(shape)[:40]}, expected the numbers of variables and of interactions")
@@ -141,7 +141,7 @@ def write_bqm(path: Any, mrf: GraphMRF, *, vartype: str = "SPIN", force: bool = 
     ...     treefield.io.read_bqm(path).energy([0, 1])
     7.0
     """
-    choice(vartype, "vartype", VARTYPES)
+    as_choice(vartype, "vartype", VARTYPES)
     path = checked_path(path)
     model = quadratic_of(mrf, vartype, shown(path))
     header = {

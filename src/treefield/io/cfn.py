@@ -17,7 +17,7 @@ from treefield.io.factors import MOST_SITES, Factors, refuse_auxiliary
 from treefield.io.files import checked_input, checked_path, reading, shown
 from treefield.io.text import parsed, write_packed
 from treefield.models.graph import GraphMRF
-from treefield.validation import count as checked_count
+from treefield.validation import as_count as checked_count
 
 _MOST_TAGS = 1000  # words that describe a problem
 _INTEGERS = 2**62  # toulbar2 counts in integers up to this

@@ -14,7 +14,7 @@ from treefield.io.files import checked_input, checked_path, reading, shown
 from treefield.io.spins import VARTYPES, Quadratic, check_sites, plain, quadratic_of
 from treefield.io.text import Cursor, after_line, blocks, short, write_packed
 from treefield.models.graph import GraphMRF
-from treefield.validation import choice, count
+from treefield.validation import as_choice, as_count
 
 _VARTYPE = re.compile(rb"^[ \t]*#.*?vartype[:=][ \t]*([A-Za-z]+)", re.MULTILINE)
 _OFFSET = re.compile(rb"^[ \t]*[#c][ \t]*offset[:= \t][ \t]*([-+.0-9eE]+)[ \t]*$", re.MULTILINE)
@@ -46,8 +46,8 @@ def read_coo(path: Any, vartype: str | None = None, first: int = 0) -> GraphMRF:
     (-2.5, 2.5)
     """
     if vartype is not None:
-        choice(vartype, "vartype", VARTYPES)
-    count(first, "first")
+        as_choice(vartype, "vartype", VARTYPES)
+    as_count(first, "first")
     path = checked_input(path)
     with reading(path, "a COO model"):
         comments = _Comments()
@@ -81,7 +81,7 @@ def write_coo(path: Any, mrf: GraphMRF, *, vartype: str = "SPIN", force: bool = 
     0 1 -8
     <BLANKLINE>
     """
-    choice(vartype, "vartype", VARTYPES)
+    as_choice(vartype, "vartype", VARTYPES)
     path = checked_path(path)
     model = quadratic_of(mrf, vartype, shown(path))
     head = [f"# vartype={vartype}\n"] + ([f"# offset={short(model.offset)}\n"] if model.offset else [])

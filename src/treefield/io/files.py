@@ -18,7 +18,7 @@ from typing import Any
 from treefield.messages import on_one_line
 from treefield.models.stores import NoSpaceError
 from treefield.solvers.interrupt import cleaning_up, deferred
-from treefield.validation import memory_size
+from treefield.validation import as_byte_count
 
 _MAX_UNPACKED = "TREEFIELD_MAX_UNPACKED"
 _ALWAYS_UNPACKED, _ALWAYS_TEXT = 512_000_000, 32_000_000  # bytes; text needs more memory and time for each
@@ -119,7 +119,7 @@ def check_unpacked(path: pathlib.Path, size: int, *, text: bool = False) -> None
     given = os.environ.get(_MAX_UNPACKED)
     if given:
         try:
-            limit = int(given) if given.isdecimal() else memory_size(given, _MAX_UNPACKED)
+            limit = int(given) if given.isdecimal() else as_byte_count(given, _MAX_UNPACKED)
         except ValueError as error:
             raise TooLargeError(f"{shown(path)} cannot be unpacked: {error}") from None
     else:

@@ -20,7 +20,7 @@ from treefield.io.files import (
     shown,
     writing,
 )
-from treefield.validation import real_array
+from treefield.validation import as_real_array
 
 _NETPBM = (".pgm", ".ppm", ".pnm")
 WRITTEN = (".png", ".jpg", ".jpeg", ".tif", ".tiff", *_NETPBM, ".pfm", ".npy", ".npz")
@@ -219,7 +219,7 @@ def _suffix(path: pathlib.Path, known: tuple[str, ...], what: str = "") -> str:
 
 
 def _checked(path: pathlib.Path, array: Any) -> np.ndarray:
-    array = real_array(array, "array")
+    array = as_real_array(array, "array")
     if array.ndim not in (2, 3, 4):
         raise ValueError(f"cannot write {shown(path)}: the array has shape {array.shape}, expected {_SHAPES}")
     if array.size == 0:

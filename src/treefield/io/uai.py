@@ -13,7 +13,7 @@ from treefield.io.factors import Factors, own_sites, refuse_auxiliary
 from treefield.io.files import checked_input, checked_path, reading, shown
 from treefield.io.text import Cursor, blocks, numbers_text, write_packed
 from treefield.models.graph import GraphMRF
-from treefield.validation import choice
+from treefield.validation import as_choice
 
 VALUES = ("potential", "log", "cost")
 _STEEPEST = 690.0  # costs beyond this have potentials beyond 1e300, or below 1e-300
@@ -48,7 +48,7 @@ def read_uai(path: Any, evidence: Any = None, values: str = "potential") -> Grap
     ...     treefield.io.read_uai(path)
     GraphMRF(sites=2, edges=1, labels=2..3, pairwise=tables of their own)
     """
-    choice(values, "values", VALUES)
+    as_choice(values, "values", VALUES)
     path = checked_input(path)
     with reading(path, "a UAI model"):
         factors = _read_factors(path, values)
@@ -143,7 +143,7 @@ def write_uai(path: Any, mrf: GraphMRF, *, values: str = "potential", force: boo
     0 1 1 0
     <BLANKLINE>
     """
-    choice(values, "values", VALUES)
+    as_choice(values, "values", VALUES)
     path = checked_path(path)
     refuse_auxiliary(mrf, shown(path))
     unaries = [costs.copy() for costs in mrf.unaries]

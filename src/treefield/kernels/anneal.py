@@ -10,28 +10,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treefield.kernels.jit import inlined, kernel, overload_inlined
+from treefield.kernels.jit import inline_helper, inline_overload, kernel
 from treefield.kernels.kinds import BinaryRule
 from treefield.kernels.lanes import (
     LANES,
     absolute,
-    bits,
+    broadcast,
     cast,
-    full,
     gather,
+    int_to_mask,
     lane,
     lane_numbers,
     load,
-    load_in_turn,
-    mask_of,
+    load_deinterleaved,
+    mask_to_int,
     minimum,
     reinterpret,
     store,
-    store_in_turn,
+    store_interleaved,
     where,
 )
 from treefield.kernels.random import bits64, lane_uniform
-from treefield.kernels.rules import is_kind, label_count, pair, plus, prepare
+from treefield.kernels.rules import add_edge_cost, edge_cost, is_kind, label_count, prepare
 
 # 2**f for |f| <= 1/2, to 1e-7
 _C0, _C1, _C2 = np.float32(1.00000007), np.float32(0.693146967), np.float32(0.240221197)
@@ -85,7 +85,7 @@ class Near(NamedTuple):
     edge: int
 
 
-@inlined
+@inline_helper
 def _neighbours(board, row, parity):
     """A half row's neighbours: before and after it along the rows, the columns and the planes. Where there are none,
     the labels are its own and the weights the zeros."""
@@ -113,37 +113,37 @@ def _neighbours(board, row, parity):
     return before, after, up, down, front, behind
 
 
-@inlined
+@inline_helper
 def _label(board, near, k):
     return cast(load(board.labels, near.labels + k), np.int32)
 
 
-@inlined
+@inline_helper
 def _edges(board, near, k):
     """The edge numbers, moved to a true one in lanes that have none."""
-    edge = full(near.edge + 2 * k) + cast(lane_numbers() + lane_numbers(), np.int64)
-    return minimum(where(edge < full(0), full(0), edge), full(board.edges[2]))
+    edge = broadcast(near.edge + 2 * k) + cast(lane_numbers() + lane_numbers(), np.int64)
+    return minimum(where(edge < broadcast(0), broadcast(0), edge), broadcast(board.edges[2]))
 
 
-@inlined
+@inline_helper
 def _look(board, near, k, own_first, kind):
-    """What `plus` needs to know of eight neighbours: weights and labels."""
+    """The weights and labels of eight neighbours, for `add_edge_cost`."""
     labels = label_count(kind, board.label_count)
     weight = cast(load(board.weights, near.weights + k), board.h)
     return weight, prepare(kind, _edges(board, near, k), own_first, _label(board, near, k), labels)
 
 
-@inlined
+@inline_helper
 def _change_of(board, near, k, own_first, kind, new, old):
     labels = label_count(kind, board.label_count)
     weight = cast(load(board.weights, near.weights + k), np.float64)
     edge, beside = _edges(board, near, k), _label(board, near, k)
     if own_first:
-        return pair(kind, weight, edge, new, beside, labels) - pair(kind, weight, edge, old, beside, labels)
-    return pair(kind, weight, edge, beside, new, labels) - pair(kind, weight, edge, beside, old, labels)
+        return edge_cost(kind, weight, edge, new, beside, labels) - edge_cost(kind, weight, edge, old, beside, labels)
+    return edge_cost(kind, weight, edge, beside, new, labels) - edge_cost(kind, weight, edge, beside, old, labels)
 
 
-@inlined
+@inline_helper
 def _edge_changes(board, nears, k, kind, new, old):
     before, after, up, down, front, behind = nears
     change = _change_of(board, before, k, False, kind, new, old)
@@ -160,39 +160,41 @@ def change(kind, board, nears, at, k, new, old):
     """What the new labels of the eight sites at place `k` change, in float64; anything where they are the old ones."""
 
 
-@overload_inlined(change)
+@inline_overload(change)
 def _change_overload(kind, board, nears, at, k, new, old):
     return _change_of_two if is_kind(kind, BinaryRule) else _change_of_many
 
 
 def _change_of_two(kind, board, nears, at, k, new, old):
-    zero, one = full(np.int32(0)), full(np.int32(1))
+    zero, one = broadcast(np.int32(0)), broadcast(np.int32(1))
     rise = cast(load(board.unary, at + LANES), np.float64) - cast(load(board.unary, at), np.float64)
     rise += _edge_changes(board, nears, k, kind, one, zero)
-    return where(new == one, rise, full(0.0) - rise)
+    return where(new == one, rise, broadcast(0.0) - rise)
 
 
 def _change_of_many(kind, board, nears, at, k, new, old):
-    after = gather(board.unary, at, new * full(np.int32(LANES)) + lane_numbers())
-    before = gather(board.unary, at, old * full(np.int32(LANES)) + lane_numbers())
+    after = gather(board.unary, at, new * broadcast(np.int32(LANES)) + lane_numbers())
+    before = gather(board.unary, at, old * broadcast(np.int32(LANES)) + lane_numbers())
     return cast(after, np.float64) - cast(before, np.float64) + _edge_changes(board, nears, k, kind, new, old)
 
 
-@inlined
+@inline_helper
 def _likelihood(excess, heat):
     """exp(-excess / T) in float32, to 1e-7."""
-    t = cast(excess * full(heat.scale), np.float32)
-    rounded = t + full(_ROUND)
-    f = t - (rounded - full(_ROUND))
-    p = full(_C5) * f + full(_C4)
-    p = p * f + full(_C3)
-    p = p * f + full(_C2)
-    p = p * f + full(_C1)
-    p = p * f + full(_C0)
+    t = cast(excess * broadcast(heat.scale), np.float32)
+    rounded = t + broadcast(_ROUND)
+    f = t - (rounded - broadcast(_ROUND))
+    p = broadcast(_C5) * f + broadcast(_C4)
+    p = p * f + broadcast(_C3)
+    p = p * f + broadcast(_C2)
+    p = p * f + broadcast(_C1)
+    p = p * f + broadcast(_C0)
     # the integer part is in the last bits of `rounded`: add it to the exponent
-    power = reinterpret(rounded, np.int32) << full(np.int32(23))
+    power = reinterpret(rounded, np.int32) << broadcast(np.int32(23))
     return where(
-        excess < full(heat.limit), reinterpret(reinterpret(p, np.int32) + power, np.float32), full(np.float32(0))
+        excess < broadcast(heat.limit),
+        reinterpret(reinterpret(p, np.int32) + power, np.float32),
+        broadcast(np.float32(0)),
     )
 
 
@@ -200,16 +202,18 @@ def draw(kind, board, nears, at, k, heat, number):
     """Labels for the eight sites at place `k`, given a random number between 0 and 1 for each."""
 
 
-@overload_inlined(draw)
+@inline_overload(draw)
 def _draw_overload(kind, board, nears, at, k, heat, number):
     return _draw_of_two if is_kind(kind, BinaryRule) else _draw_of_many
 
 
-@inlined
+@inline_helper
 def _plus_two(board, near, k, own_first, kind, zero, one):
     """Add the edges in one direction to the costs of both labels."""
     weight, beside = _look(board, near, k, own_first, kind)
-    return plus(kind, zero, weight, 0, own_first, beside, 2), plus(kind, one, weight, 1, own_first, beside, 2)
+    return add_edge_cost(kind, zero, weight, 0, own_first, beside, 2), add_edge_cost(
+        kind, one, weight, 1, own_first, beside, 2
+    )
 
 
 def _draw_of_two(kind, board, nears, at, k, heat, number):
@@ -224,8 +228,8 @@ def _draw_of_two(kind, board, nears, at, k, heat, number):
         zero, one = _plus_two(board, behind, k, True, kind, zero, one)
     # the dearer of the two (label 0, if neither is) is drawn by small numbers, which are the finer ones
     likelihood = _likelihood(absolute(one - zero), heat)
-    dearer = number * (full(np.float32(1)) + likelihood) < likelihood
-    return where((one <= zero) ^ dearer, full(np.int32(1)), full(np.int32(0)))
+    dearer = number * (broadcast(np.float32(1)) + likelihood) < likelihood
+    return where((one <= zero) ^ dearer, broadcast(np.int32(1)), broadcast(np.int32(0)))
 
 
 def _draw_of_many(kind, board, nears, at, k, heat, number):
@@ -235,31 +239,31 @@ def _draw_of_many(kind, board, nears, at, k, heat, number):
         w1, p1 = _look(board, front, k, False, kind)
         w2, p2 = _look(board, behind, k, True, kind)
         for s in range(labels):
-            cost = plus(kind, cast(load(unary, at + s * LANES), h), w1, s, False, p1, labels)
-            store(h, s * LANES, plus(kind, cost, w2, s, True, p2, labels))
+            cost = add_edge_cost(kind, cast(load(unary, at + s * LANES), h), w1, s, False, p1, labels)
+            store(h, s * LANES, add_edge_cost(kind, cost, w2, s, True, p2, labels))
     w1, p1 = _look(board, before, k, False, kind)
     w2, p2 = _look(board, after, k, True, kind)
     w3, p3 = _look(board, up, k, False, kind)
     w4, p4 = _look(board, down, k, True, kind)
-    low = full(h.dtype.type(np.inf))
+    low = broadcast(h.dtype.type(np.inf))
     for s in range(labels):
         cost = load(h, s * LANES) if deep else cast(load(unary, at + s * LANES), h)
-        cost = plus(kind, plus(kind, cost, w1, s, False, p1, labels), w2, s, True, p2, labels)
-        cost = plus(kind, plus(kind, cost, w3, s, False, p3, labels), w4, s, True, p4, labels)
+        cost = add_edge_cost(kind, add_edge_cost(kind, cost, w1, s, False, p1, labels), w2, s, True, p2, labels)
+        cost = add_edge_cost(kind, add_edge_cost(kind, cost, w3, s, False, p3, labels), w4, s, True, p4, labels)
         store(h, s * LANES, cost)
         low = minimum(cost, low)
-    total = full(np.float32(0))
+    total = broadcast(np.float32(0))
     for s in range(labels):
         total += _likelihood(load(h, s * LANES) - low, heat)
         store(sums, s * LANES, total)
     target = number * total  # less than the total, for numbers up to 1 - 2**-24
-    label = full(np.int32(0))
+    label = broadcast(np.int32(0))
     for s in range(labels - 1):
-        label = where(load(sums, s * LANES) <= target, full(np.int32(s + 1)), label)
+        label = where(load(sums, s * LANES) <= target, broadcast(np.int32(s + 1)), label)
     return label
 
 
-@inlined
+@inline_helper
 def _sample_half_row(board, row, parity, kind, heat, seed):
     """Draw every second site of a row, those of one parity; returns the change of energy."""
     nears = _neighbours(board, row, parity)
@@ -268,17 +272,17 @@ def _sample_half_row(board, row, parity, kind, heat, seed):
     own, first = number * board.half, number * board.groups * size
     places = (board.columns + 1 - parity) // 2
     key = bits64(seed, number)
-    total = full(0.0)
+    total = broadcast(0.0)
     for k in range(0, places, LANES):
         at = first + k // LANES * size
-        new = draw(kind, board, nears, at, k, heat, lane_uniform(key, k) * full(heat.chance))
+        new = draw(kind, board, nears, at, k, heat, lane_uniform(key, k) * broadcast(heat.chance))
         old = cast(load(board.labels, own + k), np.int32)
-        moved = bits(new != old)
+        moved = mask_to_int(new != old)
         if places - k < LANES:
             moved &= (1 << (places - k)) - 1
         if moved != 0:
-            moving = mask_of(moved)
-            total += where(moving, change(kind, board, nears, at, k, new, old), full(0.0))
+            moving = int_to_mask(moved)
+            total += where(moving, change(kind, board, nears, at, k, new, old), broadcast(0.0))
             store(board.labels, own + k, cast(where(moving, new, old), board.labels))
     result = 0.0
     for k in range(LANES):
@@ -286,28 +290,28 @@ def _sample_half_row(board, row, parity, kind, heat, seed):
     return result
 
 
-@inlined
+@inline_helper
 def _enter(x, board, row):
     """Bring the labels of a row in."""
     labels, half, columns = board.labels, board.half, board.columns
     even, first = 2 * row * half, row * columns
     whole = columns // (2 * LANES) * LANES
     for k in range(0, whole, LANES):
-        here, beside = load_in_turn(x, first + 2 * k)
+        here, beside = load_deinterleaved(x, first + 2 * k)
         store(labels, even + k, cast(here, labels))
         store(labels, even + half + k, cast(beside, labels))
     for j in range(2 * whole, columns):
         labels[even + j % 2 * half + j // 2] = x[first + j]
 
 
-@inlined
+@inline_helper
 def _leave(x, board, row):
     """Write the labels of a row back."""
     labels, half, columns = board.labels, board.half, board.columns
     even, first = 2 * row * half, row * columns
     whole = columns // (2 * LANES) * LANES
     for k in range(0, whole, LANES):
-        store_in_turn(x, first + 2 * k, cast(load(labels, even + k), x), cast(load(labels, even + half + k), x))
+        store_interleaved(x, first + 2 * k, cast(load(labels, even + k), x), cast(load(labels, even + half + k), x))
     for j in range(2 * whole, columns):
         x[first + j] = labels[even + j % 2 * half + j // 2]
 
@@ -321,12 +325,12 @@ def pack_board(unary, big, board):
             places = (board.columns + 1 - parity) // 2
             for k in range(0, places, LANES):
                 at = (((2 * row + parity) * board.groups) * LANES + k) * labels
-                last = full(np.int32(min(LANES, places - k) - 1))
-                first = minimum(lane_numbers(), last) * full(np.int32(2 * labels))
+                last = broadcast(np.int32(min(LANES, places - k) - 1))
+                first = minimum(lane_numbers(), last) * broadcast(np.int32(2 * labels))
                 site = row * board.columns + 2 * k + parity
                 for s in range(labels):
                     cost = gather(unary, site * labels + s, first)
-                    store(board.unary, at + s * LANES, minimum(cost, full(big)))
+                    store(board.unary, at + s * LANES, minimum(cost, broadcast(big)))
 
 
 @kernel

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treefield.kernels.jit import inlined, kernel
+from treefield.kernels.jit import inline_helper, kernel
 from treefield.kernels.lanes import (
     LANES,
     absolute,
+    broadcast,
     cast,
-    full,
     gather_from,
     lane,
     lane_numbers,
@@ -22,7 +22,7 @@ from treefield.kernels.lanes import (
     store,
     where,
 )
-from treefield.kernels.rules import label_count, message, pair
+from treefield.kernels.rules import edge_cost, label_count, message
 
 
 class Field(NamedTuple):
@@ -65,7 +65,7 @@ class BeliefScratch(NamedTuple):
     places: np.ndarray
 
 
-@inlined
+@inline_helper
 def _edge(field, axis, row, column):
     """The number of the edge along an axis that begins at a site."""
     dimensions = len(field.shape)
@@ -77,16 +77,16 @@ def _edge(field, axis, row, column):
     return number
 
 
-@inlined
+@inline_helper
 def _edges(field, axis, row, column):
     """The numbers of eight edges along an axis from a site on, moved to true ones where there are none."""
     last = field.columns - (2 if axis == len(field.shape) - 1 else 1)
-    columns = cast(lane_numbers(), np.int64) + full(column)
-    columns = minimum(where(columns < full(0), full(0), columns), full(max(last, 0)))
-    return columns + full(_edge(field, axis, row, 0))
+    columns = cast(lane_numbers(), np.int64) + broadcast(column)
+    columns = minimum(where(columns < broadcast(0), broadcast(0), columns), broadcast(max(last, 0)))
+    return columns + broadcast(_edge(field, axis, row, 0))
 
 
-@inlined
+@inline_helper
 def _neighbour_row(field, row, direction):
     """The row of the neighbours in a direction (the same along the last axis), -1 if there is none."""
     axis = direction // 2
@@ -99,7 +99,7 @@ def _neighbour_row(field, row, direction):
     return row - on if coordinate > 0 else -1
 
 
-@inlined
+@inline_helper
 def _believe(field, kind, row, scratch):
     """The beliefs of a row's sites: their unary costs and all messages to them. Read from one end to the other: with
     a stream for each label memory would not keep up."""
@@ -113,7 +113,7 @@ def _believe(field, kind, row, scratch):
         store(scratch.belief, i, total)
 
 
-@inlined
+@inline_helper
 def _send(field, kind, row, direction, to, keep, change, scratch):
     """Send the messages of a row's sites in a direction, given their beliefs; `keep` is the share of the old ones that
     stays. Returns the greatest change so far, by lanes."""
@@ -132,7 +132,7 @@ def _send(field, kind, row, direction, to, keep, change, scratch):
         store(scratch.costs, i, load(scratch.belief, i) - load(field.messages, heard + i))
     h, out = scratch.h, scratch.out
     for c in range(LANES, LANES + field.columns, LANES):
-        low = full(h.dtype.type(np.inf))
+        low = broadcast(h.dtype.type(np.inf))
         for s in range(labels):
             cost = load(scratch.costs, s * width + c)
             store(h, s * LANES, cost)
@@ -142,7 +142,7 @@ def _send(field, kind, row, direction, to, keep, change, scratch):
         message(kind, weight, _edges(field, axis, first, at - LANES), after, low, h, 0, out, 0, labels)
         for s in range(labels):
             store(scratch.sent, s * width + c, load(out, s * LANES))
-    old_share, new_share = full(h.dtype.type(keep)), full(h.dtype.type(1 - keep))
+    old_share, new_share = broadcast(h.dtype.type(keep)), broadcast(h.dtype.type(1 - keep))
     told = (direction ^ 1) * plane + target * size + shift
     for s in range(labels):
         for c in range(LANES, LANES + field.columns, LANES):
@@ -155,7 +155,7 @@ def _send(field, kind, row, direction, to, keep, change, scratch):
     return change
 
 
-@inlined
+@inline_helper
 def _greatest(lanes):
     found = lane(lanes, 0)
     for k in range(1, LANES):
@@ -167,7 +167,7 @@ def _greatest(lanes):
 def update_all(field, kind, keep, scratch):
     """New messages from every site to all its neighbours, from the old ones (Eq. 5), written to `field.fresh`; returns
     the greatest change of one. O(directions L) per site."""
-    change = full(scratch.h.dtype.type(0))
+    change = broadcast(scratch.h.dtype.type(0))
     for row in range(field.rows):
         _believe(field, kind, row, scratch)
         for direction in range(2 * len(field.shape)):
@@ -179,7 +179,7 @@ def update_all(field, kind, keep, scratch):
 def update_rows(field, kind, direction, keep, scratch):
     """Messages in one direction along an axis other than the last, row after row, each from those before it; returns
     the greatest change."""
-    change = full(scratch.h.dtype.type(0))
+    change = broadcast(scratch.h.dtype.type(0))
     for i in range(field.rows):
         row = i if direction % 2 == 1 else field.rows - 1 - i
         _believe(field, kind, row, scratch)
@@ -196,8 +196,8 @@ def update_columns(field, kind, direction, keep, scratch):
     width, columns = field.width, field.columns
     plane = field.rows * labels * width
     h, out, places = scratch.h, scratch.out, scratch.places
-    old_share, new_share = full(h.dtype.type(keep)), full(h.dtype.type(1 - keep))
-    change = full(h.dtype.type(0))
+    old_share, new_share = broadcast(h.dtype.type(keep)), broadcast(h.dtype.type(1 - keep))
+    change = broadcast(h.dtype.type(0))
     for start in range(0, field.rows, LANES):
         for k in range(LANES):  # beyond the last row, the last again
             row = min(start + k, field.rows - 1)
@@ -207,7 +207,7 @@ def update_columns(field, kind, direction, keep, scratch):
         for i in range(columns - 1):
             column = i if after else columns - 1 - i
             begins = column if after else column - 1
-            low = full(h.dtype.type(np.inf))
+            low = broadcast(h.dtype.type(np.inf))
             for s in range(labels):
                 at = s * width + LANES + column
                 cost = gather_from(field.unary, places, 0, at)
@@ -217,7 +217,7 @@ def update_columns(field, kind, direction, keep, scratch):
                 store(h, s * LANES, cost)
                 low = minimum(cost, low)
             weight = gather_from(field.weights, places, LANES, LANES + begins)
-            edges = load(places, 2 * LANES) + full(begins)
+            edges = load(places, 2 * LANES) + broadcast(begins)
             message(kind, weight, edges, after, low, h, 0, out, 0, labels)
             for s in range(labels):
                 at = (direction ^ 1) * plane + s * width + LANES + column + (1 if after else -1)
@@ -238,10 +238,10 @@ def decode(field, kind, x, scratch):
         _believe(field, kind, row, scratch)
         for c in range(LANES, LANES + field.columns, LANES):
             low = load(scratch.belief, c)
-            label = full(np.int32(0))
+            label = broadcast(np.int32(0))
             for s in range(1, labels):
                 cost = load(scratch.belief, s * field.width + c)
-                label = where(cost < low, full(np.int32(s)), label)
+                label = where(cost < low, broadcast(np.int32(s)), label)
                 low = minimum(cost, low)
             for k in range(min(LANES, field.columns + LANES - c)):
                 x[row * field.columns + c - LANES + k] = lane(label, k)
@@ -269,11 +269,11 @@ def decode_in_turn(field, kind, x, costs):
                 if other < 0 or beside < 0:
                     continue
                 weight = field.weights[(axis * field.rows + other) * field.width + LANES + beside]
-                edge = full(_edge(field, axis, other, beside))
-                known = full(x[other * field.columns + beside])
+                edge = broadcast(_edge(field, axis, other, beside))
+                known = broadcast(x[other * field.columns + beside])
                 for s in range(0, labels, LANES):
-                    own = minimum(full(np.int32(s)) + lane_numbers(), full(np.int32(labels - 1)))
-                    cost = pair(kind, full(np.float64(weight)), edge, known, own, labels)
+                    own = minimum(broadcast(np.int32(s)) + lane_numbers(), broadcast(np.int32(labels - 1)))
+                    cost = edge_cost(kind, broadcast(np.float64(weight)), edge, known, own, labels)
                     for k in range(min(LANES, labels - s)):
                         costs[s + k] += lane(cost, k)
             best = 0

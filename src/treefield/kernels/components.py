@@ -3,13 +3,23 @@
 import numpy as np
 
 from treefield.kernels.grid import edge_numbers, fetch, fetch_weights
-from treefield.kernels.jit import inlined, kernel
-from treefield.kernels.lanes import LANES, bits, full, lane, load, lowest, minimum, store, sum_of
+from treefield.kernels.jit import inline_helper, kernel
+from treefield.kernels.lanes import (
+    LANES,
+    broadcast,
+    lane,
+    load,
+    lowest_set_bit,
+    mask_to_int,
+    minimum,
+    reduce_sum,
+    store,
+)
 from treefield.kernels.random import bits64
-from treefield.kernels.rules import pair
+from treefield.kernels.rules import edge_cost
 
 
-@inlined
+@inline_helper
 def join(parents, root, i):
     """Join the tree of site `i` to that of `root` (-1: none yet). Returns the lower of their roots, which becomes the
     root of both, and how many trees fewer there are."""
@@ -22,7 +32,7 @@ def join(parents, root, i):
     return min(root, i), 1
 
 
-@inlined
+@inline_helper
 def number_roots(parents):
     """Number the trees in the order of their roots, which are their lowest sites: `parents`, -1 for sites in none,
     become these numbers. Returns how many there are."""
@@ -35,7 +45,7 @@ def number_roots(parents):
     return count
 
 
-@inlined
+@inline_helper
 def rows_before(shape, strides, row):
     """How far back the site before is along the last axis but one, and along the one before that; 0 at the border."""
     dimensions = len(shape)
@@ -44,11 +54,11 @@ def rows_before(shape, strides, row):
     return above, behind
 
 
-@inlined
+@inline_helper
 def differing(x, y, i, count):
     """The bits of those of the next eight sites, or `count` if fewer, where x and y differ."""
     if count >= LANES:
-        return bits(load(x, i) != load(y, i))
+        return mask_to_int(load(x, i) != load(y, i))
     found = np.int64(0)
     for k in range(count):
         if x[i + k] != y[i + k]:
@@ -69,12 +79,12 @@ def join_components(x, y, shape, strides, parents):
         for block in range(start, start + width, LANES):
             left = differing(x, y, block, start + width - block)
             if start + width - block >= LANES:
-                store(parents, block, full(np.int32(-1)))
+                store(parents, block, broadcast(np.int32(-1)))
             else:
                 for i in range(block, start + width):
                     parents[i] = -1
             while left != 0:
-                i = block + lowest(left)
+                i = block + lowest_set_bit(left)
                 left &= left - 1
                 beside = last == i - 1
                 if not beside:
@@ -94,7 +104,7 @@ def join_components(x, y, shape, strides, parents):
     return count
 
 
-@inlined
+@inline_helper
 def add_change(before, after, owner, big, finite, forbidden):
     """Add to a component what a cost changes when it goes from `before` to `after`."""
     if before < big and after < big:
@@ -121,7 +131,7 @@ def unary_changes(x, y, unary, labels, numbers, big, finite, forbidden):
     for block in range(0, len(x), LANES):
         left = differing(x, y, block, len(x) - block)
         while left != 0:
-            i = block + lowest(left)
+            i = block + lowest_set_bit(left)
             left &= left - 1
             parent = numbers[i]
             owner = count if parent == i else numbers[parent]
@@ -147,22 +157,22 @@ def pairwise_changes(x, y, labels, grid, kind, numbers, big, finite, forbidden, 
                 first = fetch(numbers, i, count, -1, work)
                 second = fetch(numbers, i + stride, count, -1, work)
                 owners = first + second - minimum(first, second)
-                left = bits(full(np.int32(0)) <= owners)
+                left = mask_to_int(broadcast(np.int32(0)) <= owners)
                 if left == 0:
                     continue
                 weight = fetch_weights(grid, axis, number + i - start, count, weights)
                 edges = edge_numbers(number + i - start, count)
                 a, b = fetch(x, i, count, 0, work), fetch(x, i + stride, count, 0, work)
-                before = pair(kind, weight, edges, a, b, labels)
+                before = edge_cost(kind, weight, edges, a, b, labels)
                 a, b = fetch(y, i, count, 0, work), fetch(y, i + stride, count, 0, work)
-                after = pair(kind, weight, edges, a, b, labels)
-                owner = lane(owners, lowest(left))
-                infinite = bits(full(big) <= before) | bits(full(big) <= after)
-                if left == 255 and infinite == 0 and bits(owners == full(owner)) == 255:
-                    finite[owner] += sum_of(after - before)
+                after = edge_cost(kind, weight, edges, a, b, labels)
+                owner = lane(owners, lowest_set_bit(left))
+                infinite = mask_to_int(broadcast(big) <= before) | mask_to_int(broadcast(big) <= after)
+                if left == 255 and infinite == 0 and mask_to_int(owners == broadcast(owner)) == 255:
+                    finite[owner] += reduce_sum(after - before)
                     continue
                 while left != 0:
-                    k = lowest(left)
+                    k = lowest_set_bit(left)
                     add_change(lane(before, k), lane(after, k), lane(owners, k), big, finite, forbidden)
                     left &= left - 1
             number += run
@@ -174,7 +184,7 @@ def take_components(x, y, numbers, taken):
     for block in range(0, len(x), LANES):
         left = differing(x, y, block, len(x) - block)
         while left != 0:
-            i = block + lowest(left)
+            i = block + lowest_set_bit(left)
             left &= left - 1
             x[i] = y[i] if taken[numbers[i]] else x[i]
 

@@ -22,8 +22,19 @@ from treefield.kernels.graph import (
     row_length,
     send,
 )
-from treefield.kernels.jit import inlined, kernel
-from treefield.kernels.lanes import LANES, bits, full, lane_numbers, least_of, load, minimum, prefetch, store, where
+from treefield.kernels.jit import inline_helper, kernel
+from treefield.kernels.lanes import (
+    LANES,
+    broadcast,
+    lane_numbers,
+    load,
+    mask_to_int,
+    minimum,
+    prefetch,
+    reduce_min,
+    store,
+    where,
+)
 from treefield.kernels.random import uniform
 
 ALL = np.uint32(0xFFFFFFFF)  # users of the costs
@@ -59,20 +70,20 @@ class ForestSpace(NamedTuple):
     out: np.ndarray
 
 
-@inlined
+@inline_helper
 def begin_of(state, starts, i):
     """Where the costs of site i begin, or any other lots of a number for each label: all as far apart, or from
     ``starts[i]`` on."""
     return i * state.step if state.step > 0 else starts[i]
 
 
-@inlined
+@inline_helper
 def rounded(state, value):
     """`value` as a multiple of the unit."""
     return (value + state.rounder) - state.rounder
 
 
-@inlined
+@inline_helper
 def add_edge(graph, state, link, label, sign, h, at, count):
     """Add `sign` times what a neighbour of that label costs to the labels in `h` from `at` on, as multiples of the unit
     (Eq. 8). Potts costs less a constant."""
@@ -93,7 +104,7 @@ def add_edge(graph, state, link, label, sign, h, at, count):
             h[at + s] += sign * rounded(state, weight * graph.tables[first + s * step])
 
 
-@inlined
+@inline_helper
 def relabel(state, graph, i, label):
     """O(neighbours x labels)."""
     old = state.x[i]
@@ -122,18 +133,18 @@ def begin_costs(graph, state, x):
             add_edge(graph, state, graph.links[k], x[graph.beside[k]], 1.0, state.costs, at, count)
 
 
-@inlined
+@inline_helper
 def cheapest(state, graph, i):
     return lowest_label(state.costs, begin_of(state, state.starts, i), label_count(graph, i))
 
 
-@inlined
+@inline_helper
 def rise(state, graph, i, label):
     at = begin_of(state, state.starts, i)
     return state.costs[at + label] - state.costs[at + state.x[i]]
 
 
-@inlined
+@inline_helper
 def drawn_label(state, graph, i, heat, limit, seed, draw):
     at, count = begin_of(state, state.starts, i), label_count(graph, i)
     low = least(state.costs, at, count)
@@ -154,20 +165,20 @@ def drawn_label(state, graph, i, heat, limit, seed, draw):
     return label
 
 
-@inlined
+@inline_helper
 def _potts(graph, state, link, label):
     """What a Potts edge costs less at the one label, of eight, that the neighbour has, too."""
     weight = rounded(state, graph.weights[link >> 1])
-    return where(lane_numbers() == full(np.int32(label)), full(weight), full(0.0))
+    return where(lane_numbers() == broadcast(np.int32(label)), broadcast(weight), broadcast(0.0))
 
 
-@inlined
+@inline_helper
 def _gather(graph, state, forest, p, space, at):
     """What a site's labels cost, to `space.h` from `at` on: given the sites around the tree, and with the messages from
     its children. Returns the least of them."""
     i, h, old = forest.sites[p], space.h, space.old
     start, count = begin_of(state, state.starts, i), label_count(graph, i)
-    low = full(np.inf)
+    low = broadcast(np.inf)
     # the tree's own edges are not given, but part of what is sought
     if graph.kind == POTTS:
         for s in range(0, count, LANES):
@@ -181,7 +192,7 @@ def _gather(graph, state, forest, p, space, at):
                 q = forest.siblings[q]
             store(h, at + s, costs)
             low = minimum(costs, low)
-        return least_of(low)
+        return reduce_min(low)
     for s in range(0, count, LANES):
         store(h, at + s, load(state.costs, start + s))
     if forest.parents[p] >= 0:
@@ -195,24 +206,24 @@ def _gather(graph, state, forest, p, space, at):
     return least(h, at, count)
 
 
-@inlined
+@inline_helper
 def _add_noise(h, at, count, temperature, seed, number):
     for s in range(count):
         u = uniform(seed, number + s) + 2.0**-54
         h[at + s] += temperature * math.log(-math.log(u))
 
 
-@inlined
+@inline_helper
 def _sent(graph, state, link, h, at, count, low, space, p, others):
     """Send the message of place p to its parent, less the constant `low`; whether it differs from the one before."""
     messages, out, start = space.messages, space.out, begin_of(state, space.starts, p)
     weight = graph.weights[link >> 1]
     differing = 0
     if graph.kind == POTTS and weight >= 0 and count == others:
-        most = full(low + weight)
+        most = broadcast(low + weight)
         for s in range(0, count, LANES):
-            new = minimum(load(h, at + s), most) - full(low)
-            differing |= bits(new != load(messages, start + s))
+            new = minimum(load(h, at + s), most) - broadcast(low)
+            differing |= mask_to_int(new != load(messages, start + s))
             store(messages, start + s, new)
         return differing != 0
     send(graph, link, h, at, count, low, out, others)
@@ -223,7 +234,7 @@ def _sent(graph, state, link, h, at, count, low, space, p, others):
     return differing != 0
 
 
-@inlined
+@inline_helper
 def upward(state, graph, forest, begin, end, bit, space, temperature, seed):
     h, first = space.h, begin_of(state, space.places, begin)
     for p in range(end - 1, begin - 1, -1):
@@ -246,7 +257,7 @@ def upward(state, graph, forest, begin, end, bit, space, temperature, seed):
             state.dirty[parent] |= bit
 
 
-@inlined
+@inline_helper
 def downward(state, graph, forest, begin, end, bit, space):
     h, old, new, first = space.h, space.old, space.new, begin_of(state, space.places, begin)
     change, moved = 0.0, 0

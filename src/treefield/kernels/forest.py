@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from treefield.kernels.grid import edge_weight, neighbour
-from treefield.kernels.jit import called, inlined, kernel
-from treefield.kernels.lanes import LANES, cast, full, load, minimum, store, where
-from treefield.kernels.rules import back, label_count, message, pair, plus, prepare
+from treefield.kernels.jit import helper, inline_helper, kernel
+from treefield.kernels.lanes import LANES, broadcast, cast, load, minimum, store, where
+from treefield.kernels.rules import add_edge_cost, argmin_given, edge_cost, label_count, message, prepare
 
 
 class Forest(NamedTuple):
@@ -90,7 +90,7 @@ def plan_forest(sites, grid, index, parents, directions, heights, trees, queue):
     return count
 
 
-@called
+@helper
 def _look(x, forest, group, grid, direction, scratch, inside):
     """Find the neighbours of a group in one direction: labels, edges, weights (0 beyond the border, and within the
     forest unless `inside`)."""
@@ -118,7 +118,7 @@ def pack_forest(unary, forest, labels, big, out):
                 out[(group * labels + s) * LANES + k] = big if cost > big else cost
 
 
-@inlined
+@inline_helper
 def _upward(x, forest, grid, kind, labels, scratch):
     h, out = scratch.h, scratch.message
     for i in range(len(h)):
@@ -131,16 +131,16 @@ def _upward(x, forest, grid, kind, labels, scratch):
             prepared = prepare(kind, edge, own_first, beside, labels)
             for s in range(labels):
                 i = row + s * LANES
-                store(h, i, plus(kind, load(h, i), cast(weight, h), s, own_first, prepared, labels))
+                store(h, i, add_edge_cost(kind, load(h, i), cast(weight, h), s, own_first, prepared, labels))
         low = load(h, row)
         for s in range(1, labels):
             low = minimum(load(h, row + s * LANES), low)
         store(scratch.lows, group * LANES, low)
         direction = forest.directions[group]
         if direction < 0:
-            label = full(np.int32(0))
+            label = broadcast(np.int32(0))
             for s in range(labels - 1, -1, -1):
-                label = where(load(h, row + s * LANES) == low, full(np.int32(s)), label)
+                label = where(load(h, row + s * LANES) == low, broadcast(np.int32(s)), label)
             store(scratch.new, group * LANES, label)
             continue
         _, edge, weight = _look(x, forest, group, grid, direction, scratch, True)
@@ -152,7 +152,7 @@ def _upward(x, forest, grid, kind, labels, scratch):
                 h[at + s * LANES] += out[s * LANES + k]
 
 
-@inlined
+@inline_helper
 def _downward(x, forest, grid, kind, labels, scratch):
     h, new = scratch.h, scratch.new
     for group in range(len(forest.counts) - 1, -1, -1):
@@ -164,11 +164,13 @@ def _downward(x, forest, grid, kind, labels, scratch):
             scratch.beside[k] = new[forest.parents[group * LANES + k]]
         low = load(scratch.lows, group * LANES)
         toward = load(scratch.beside, 0)
-        label = back(kind, cast(weight, h), edge, direction % 2 == 1, low, h, group * labels * LANES, toward, labels)
+        label = argmin_given(
+            kind, cast(weight, h), edge, direction % 2 == 1, low, h, group * labels * LANES, toward, labels
+        )
         store(new, group * LANES, label)
 
 
-@inlined
+@inline_helper
 def _weigh(x, forest, grid, kind, labels, scratch):
     """Sum what each tree's new labels change, in float64."""
     new = scratch.new
@@ -179,7 +181,7 @@ def _weigh(x, forest, grid, kind, labels, scratch):
             scratch.beside[k] = x[forest.sites[group * LANES + k]]
         old = load(scratch.beside, 0)
         label = load(new, group * LANES)
-        change = full(0.0)
+        change = broadcast(0.0)
         for d in range(2 * len(grid.shape)):
             beside, edge, weight = _look(x, forest, group, grid, d, scratch, d == forest.directions[group])
             weight = cast(weight, np.float64)
@@ -189,9 +191,13 @@ def _weigh(x, forest, grid, kind, labels, scratch):
                     scratch.beside[k] = new[forest.parents[group * LANES + k]]
                 after = load(scratch.beside, 0)
             if d % 2 == 1:
-                change += pair(kind, weight, edge, label, after, labels) - pair(kind, weight, edge, old, beside, labels)
+                change += edge_cost(kind, weight, edge, label, after, labels) - edge_cost(
+                    kind, weight, edge, old, beside, labels
+                )
             else:
-                change += pair(kind, weight, edge, after, label, labels) - pair(kind, weight, edge, beside, old, labels)
+                change += edge_cost(kind, weight, edge, after, label, labels) - edge_cost(
+                    kind, weight, edge, beside, old, labels
+                )
         store(scratch.change, 0, change)
         for k in range(forest.counts[group]):
             site = forest.sites[group * LANES + k]

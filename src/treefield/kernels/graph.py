@@ -10,8 +10,18 @@ from typing import NamedTuple
 import numpy as np
 
 from treefield.kernels.components import add_change, join, number_roots
-from treefield.kernels.jit import inlined, kernel
-from treefield.kernels.lanes import LANES, bits, cast, full, least_of, load, lowest, minimum, store
+from treefield.kernels.jit import inline_helper, kernel
+from treefield.kernels.lanes import (
+    LANES,
+    broadcast,
+    cast,
+    load,
+    lowest_set_bit,
+    mask_to_int,
+    minimum,
+    reduce_min,
+    store,
+)
 from treefield.kernels.sums import add_exactly
 
 POTTS, LINEAR = 0, 1  # other kinds are tables
@@ -55,25 +65,25 @@ def list_neighbours(edges, starts, beside, links):
             links[at] = 2 * edge + end
 
 
-@inlined
+@inline_helper
 def label_count(graph, site):
     """How many labels a site has."""
     return graph.labels if graph.labels > 0 else graph.label_starts[site + 1] - graph.label_starts[site]
 
 
-@inlined
+@inline_helper
 def first_label(graph, site):
     """Where a site's labels begin."""
     return site * graph.labels if graph.labels > 0 else graph.label_starts[site]
 
 
-@inlined
+@inline_helper
 def row_length(graph, edge):
     """How far apart the rows of an edge's table are."""
     return graph.stride if graph.stride > 0 else label_count(graph, graph.edges[2 * edge + 1])
 
 
-@inlined
+@inline_helper
 def cost(graph, edge, a, b):
     """What an edge costs; `a` is the label of its first site."""
     if graph.kind == POTTS:
@@ -84,13 +94,13 @@ def cost(graph, edge, a, b):
     return graph.weights[edge] * graph.tables[graph.table_starts[edge] + a * row_length(graph, edge) + b]
 
 
-@inlined
+@inline_helper
 def link_cost(graph, link, own, other):
     """The same, by a link; `own` is the label of the site that has it."""
     return cost(graph, link >> 1, other, own) if link & 1 else cost(graph, link >> 1, own, other)
 
 
-@inlined
+@inline_helper
 def absorb(graph, link, label, sign, h, at, count):
     """Add `sign` times what a neighbour of that label costs each of the `count` labels to `h` from `at` on, up to a
     constant that is the same for any label of the neighbour (Eq. 8)."""
@@ -115,19 +125,19 @@ def absorb(graph, link, label, sign, h, at, count):
             h[at + s] += weight * graph.tables[start + s * row + label]
 
 
-@inlined
+@inline_helper
 def least(h, at, count):
     """The least of `count` numbers from `at` on; after them there must be infinity up to the next multiple of eight."""
     low = load(h, at)
     for s in range(LANES, count, LANES):
         low = minimum(load(h, at + s), low)
-    return least_of(low)
+    return reduce_min(low)
 
 
-@inlined
+@inline_helper
 def _send_potts(weight, h, at, count, low, out, others):
     if weight >= 0:
-        most = full(low + weight)
+        most = broadcast(low + weight)
         for s in range(0, others, LANES):
             store(out, s, minimum(load(h, at + s), most) if s < count else most)
         return
@@ -142,7 +152,7 @@ def _send_potts(weight, h, at, count, low, out, others):
         out[s] = h[at + s] if s < count and h[at + s] < other else other
 
 
-@inlined
+@inline_helper
 def _send_linear(graph, weight, h, at, count, low, out, others):
     positions = graph.positions
     most = low + weight * positions[len(positions) - 1]
@@ -160,27 +170,27 @@ def _send_linear(graph, weight, h, at, count, low, out, others):
             out[s] = over
 
 
-@inlined
+@inline_helper
 def _send_table(graph, link, weight, h, at, count, out, others):
     edge = link >> 1
     row, start = row_length(graph, edge), graph.table_starts[edge]
     if link & 1 == 0:  # the rows of the table are one's own labels
         for s in range(0, others, LANES):
-            best = full(np.inf)
+            best = broadcast(np.inf)
             for t in range(count):
                 costs = cast(load(graph.tables, start + t * row + s), np.float64)
-                best = minimum(full(h[at + t]) + full(weight) * costs, best)
+                best = minimum(broadcast(h[at + t]) + broadcast(weight) * costs, best)
             store(out, s, best)
     else:
         for s in range(others):
-            best = full(np.inf)
+            best = broadcast(np.inf)
             for t in range(0, count, LANES):
                 costs = cast(load(graph.tables, start + s * row + t), np.float64)
-                best = minimum(load(h, at + t) + full(weight) * costs, best)
-            out[s] = least_of(best)
+                best = minimum(load(h, at + t) + broadcast(weight) * costs, best)
+            out[s] = reduce_min(best)
 
 
-@inlined
+@inline_helper
 def send(graph, link, h, at, count, low, out, others):
     """out[s] = min over t of h[at + t] + cost(t, s), for each of the neighbour's `others` labels s (Eq. 5); `low` is
     the least h.
@@ -197,7 +207,7 @@ def send(graph, link, h, at, count, low, out, others):
         _send_table(graph, link, weight, h, at, count, out, others)
 
 
-@inlined
+@inline_helper
 def best_given(graph, link, h, at, count, low, label):
     """The lowest label s that minimises h[at + s] + cost(s, label); `low` is the least h."""
     weight = graph.weights[link >> 1]
@@ -205,9 +215,9 @@ def best_given(graph, link, h, at, count, low, label):
         if label < count and h[at + label] < low + weight:
             return np.int64(label)
         for s in range(0, count, LANES):
-            lows = bits(load(h, at + s) == full(low))
+            lows = mask_to_int(load(h, at + s) == broadcast(low))
             if lows != 0:
-                best = s + lowest(lows)
+                best = s + lowest_set_bit(lows)
                 return np.int64(label) if label < best and h[at + label] == low + weight else best
     best, least_cost = np.int64(0), np.inf
     for s in range(count):
@@ -217,7 +227,7 @@ def best_given(graph, link, h, at, count, low, label):
     return best
 
 
-@inlined
+@inline_helper
 def lowest_label(h, at, count):
     """The label of the least cost, the lowest among equals."""
     best = 0

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from treefield.kernels.graph import absorb, first_label, label_count, least, lowest_label, send
-from treefield.kernels.jit import inlined, kernel
-from treefield.kernels.lanes import LANES, full, load, store
+from treefield.kernels.jit import inline_helper, kernel
+from treefield.kernels.lanes import LANES, broadcast, load, store
 from treefield.kernels.sums import add_exactly
 
 
@@ -27,7 +27,7 @@ class Messages(NamedTuple):
     out: np.ndarray
 
 
-@inlined
+@inline_helper
 def _collect(graph, messages, i):
     """A site's unary costs and all messages to it, in `belief`; infinity beyond its labels."""
     belief, count = messages.belief, label_count(graph, i)
@@ -42,14 +42,14 @@ def _collect(graph, messages, i):
             store(belief, s, load(belief, s) + load(messages.values, start + s))
 
 
-@inlined
+@inline_helper
 def _send_over(graph, messages, i, k, share):
     """The message over a link from a site whose belief is there: its `share` less what came over the link. Returns the
     least of it, which is taken off; it is left in `out`."""
     count, others = label_count(graph, i), label_count(graph, graph.beside[k])
     start, h = messages.starts[k], messages.h
     for s in range(0, count, LANES):
-        store(h, s, full(share) * load(messages.belief, s) - load(messages.values, start + s))
+        store(h, s, broadcast(share) * load(messages.belief, s) - load(messages.values, start + s))
     for s in range(count, -(-count // LANES) * LANES):
         h[s] = np.inf
     send(graph, graph.links[k], h, 0, count, least(h, 0, count), messages.out, others)
@@ -63,7 +63,7 @@ def _send_over(graph, messages, i, k, share):
     return low
 
 
-@inlined
+@inline_helper
 def _give(messages, start, others, damping, into):
     """Put `out` where messages lie, mixed with what is there; returns the greatest change."""
     most = 0.0
@@ -111,7 +111,7 @@ def decode(graph, messages, x):
         x[i] = lowest_label(messages.belief, 0, label_count(graph, i))
 
 
-@inlined
+@inline_helper
 def _decode_given(graph, messages, i, x):
     """The best label of a site given the labels of those before it and messages from those after it."""
     h, count = messages.h, label_count(graph, i)
@@ -135,7 +135,7 @@ def decode_in_turn(graph, messages, x):
         x[i] = _decode_given(graph, messages, i, x)
 
 
-@inlined
+@inline_helper
 def _share(graph, i):
     """One over the number of chains through a site, and how many edges lead to sites before it."""
     before = 0

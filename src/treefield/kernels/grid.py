@@ -7,9 +7,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treefield.kernels.jit import called, inlined, kernel
-from treefield.kernels.lanes import LANES, bits, cast, full, lane, lane_numbers, load, mask_of, minimum, sum_of, where
-from treefield.kernels.rules import pair
+from treefield.kernels.jit import helper, inline_helper, kernel
+from treefield.kernels.lanes import (
+    LANES,
+    broadcast,
+    cast,
+    int_to_mask,
+    lane,
+    lane_numbers,
+    load,
+    mask_to_int,
+    minimum,
+    reduce_sum,
+    where,
+)
+from treefield.kernels.rules import edge_cost
 
 
 class Grid(NamedTuple):
@@ -27,7 +39,7 @@ class Grid(NamedTuple):
     uniform: bool
 
 
-@called
+@helper
 def neighbour(grid, site, direction):
     """The site next to `site` in a direction (2 a: before it along axis a, 2 a + 1: after it), and their edge; (-1, 0)
     beyond the border."""
@@ -44,7 +56,7 @@ def neighbour(grid, site, direction):
     return site + (grid.strides[axis] if direction % 2 == 1 else -grid.strides[axis]), number
 
 
-@inlined
+@inline_helper
 def edge_weight(grid, axis, number):
     """The weight of an edge along `axis`."""
     return grid.weights[axis if grid.uniform else number]
@@ -65,7 +77,7 @@ def unary_energy(x, unary, labels, big):
     return total, forbidden
 
 
-@inlined
+@inline_helper
 def fetch(array, i, count, otherwise, work):
     """The eight values of a flat array from `i` on; `otherwise` beyond `count` of them, which may lie outside."""
     if count >= LANES:
@@ -75,19 +87,19 @@ def fetch(array, i, count, otherwise, work):
     return load(work, 0)
 
 
-@inlined
+@inline_helper
 def fetch_weights(grid, axis, number, count, work):
     """The weights of eight edges along an axis, from `number` on, in float64; 0 beyond `count` of them."""
     if grid.uniform:
-        inside = mask_of((np.int64(1) << min(count, LANES)) - 1)
-        return where(inside, full(np.float64(grid.weights[axis])), full(0.0))
+        inside = int_to_mask((np.int64(1) << min(count, LANES)) - 1)
+        return where(inside, broadcast(np.float64(grid.weights[axis])), broadcast(0.0))
     return cast(fetch(grid.weights, number, count, grid.weights.dtype.type(0), work), np.float64)
 
 
-@inlined
+@inline_helper
 def edge_numbers(number, count):
     """The numbers of eight edges that follow each other; beyond `count` of them, which may not exist, the last one."""
-    return full(number) + cast(minimum(lane_numbers(), full(np.int32(min(count, LANES) - 1))), np.int64)
+    return broadcast(number) + cast(minimum(lane_numbers(), broadcast(np.int32(min(count, LANES) - 1))), np.int64)
 
 
 @kernel
@@ -104,9 +116,9 @@ def pairwise_energy(x, labels, grid, kind, big, work, weights):
                 count = start + run - i
                 a, b = fetch(x, i, count, 0, work), fetch(x, i + stride, count, 0, work)
                 weight = fetch_weights(grid, axis, number + i - start, count, weights)
-                cost = pair(kind, weight, edge_numbers(number + i - start, count), a, b, labels)
-                if bits(full(big) <= cost) == 0:
-                    total += sum_of(cost)
+                cost = edge_cost(kind, weight, edge_numbers(number + i - start, count), a, b, labels)
+                if mask_to_int(broadcast(big) <= cost) == 0:
+                    total += reduce_sum(cost)
                     continue
                 for k in range(LANES):
                     if lane(cost, k) >= big:

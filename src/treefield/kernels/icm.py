@@ -3,46 +3,46 @@ side."""
 
 import numpy as np
 
-from treefield.kernels.jit import inlined, kernel
-from treefield.kernels.lanes import LANES, bits, cast, full, lane, load, mask_of, store, where
-from treefield.kernels.lines import change_at, collect, edges_at, here_of, labels_at, weight_at
+from treefield.kernels.jit import inline_helper, kernel
+from treefield.kernels.lanes import LANES, broadcast, cast, int_to_mask, lane, load, mask_to_int, store, where
+from treefield.kernels.lines import block_view, change_at, collect, edges_at, labels_at, weight_at
 from treefield.kernels.packing import slot
-from treefield.kernels.rules import label_count, pair, plus, prepare
+from treefield.kernels.rules import add_edge_cost, edge_cost, label_count, prepare
 
 
-@inlined
-def _along(packed, lines, here, edge):
+@inline_helper
+def _along(packed, lines, view, edge):
     """The weight of the edge between positions `edge` and `edge` + 1, which is kept in the slot farther from the
     middle."""
     length = lines.length
-    return weight_at(packed, here, 0, slot(edge if edge < length // 2 else edge + 1, length))
+    return weight_at(packed, view, 0, slot(edge if edge < length // 2 else edge + 1, length))
 
 
-@inlined
-def _label_along(x, lines, here, j):
-    return labels_at(x, lines, here, 0, slot(j, lines.length), j)
+@inline_helper
+def _label_along(x, lines, view, j):
+    return labels_at(x, lines, view, 0, slot(j, lines.length), j)
 
 
-@inlined
-def _absorb_along(x, packed, lines, here, edge, own_first, kind, h):
+@inline_helper
+def _absorb_along(x, packed, lines, view, edge, own_first, kind, h):
     """Add the edge to the neighbour on the line itself to the costs in `h`."""
     labels = label_count(kind, lines.labels)
-    weight = cast(_along(packed, lines, here, edge), h)
-    beside = _label_along(x, lines, here, edge + 1 if own_first else edge)
-    prepared = prepare(kind, edges_at(lines, here, 0, edge), own_first, beside, labels)
+    weight = cast(_along(packed, lines, view, edge), h)
+    beside = _label_along(x, lines, view, edge + 1 if own_first else edge)
+    prepared = prepare(kind, edges_at(lines, view, 0, edge), own_first, beside, labels)
     for s in range(labels):
-        store(h, s * LANES, plus(kind, load(h, s * LANES), weight, s, own_first, prepared, labels))
+        store(h, s * LANES, add_edge_cost(kind, load(h, s * LANES), weight, s, own_first, prepared, labels))
 
 
-@inlined
-def _change_along(x, packed, lines, here, edge, own_first, kind, new, old):
+@inline_helper
+def _change_along(x, packed, lines, view, edge, own_first, kind, new, old):
     labels = label_count(kind, lines.labels)
-    weight = cast(_along(packed, lines, here, edge), np.float64)
-    edges = edges_at(lines, here, 0, edge)
-    beside = _label_along(x, lines, here, edge + 1 if own_first else edge)
+    weight = cast(_along(packed, lines, view, edge), np.float64)
+    edges = edges_at(lines, view, 0, edge)
+    beside = _label_along(x, lines, view, edge + 1 if own_first else edge)
     if own_first:
-        return pair(kind, weight, edges, new, beside, labels) - pair(kind, weight, edges, old, beside, labels)
-    return pair(kind, weight, edges, beside, new, labels) - pair(kind, weight, edges, beside, old, labels)
+        return edge_cost(kind, weight, edges, new, beside, labels) - edge_cost(kind, weight, edges, old, beside, labels)
+    return edge_cost(kind, weight, edges, beside, new, labels) - edge_cost(kind, weight, edges, beside, old, labels)
 
 
 @kernel
@@ -56,32 +56,32 @@ def icm_lines(x, flat, steps, packed, lines, kind, scratch):
     h, incoming = scratch.h, scratch.left
     total = 0.0
     for step in steps:
-        here = here_of(packed, lines.blocks[step], lines, lines.blocks[step])
+        view = block_view(packed, lines.blocks[step], lines, lines.blocks[step])
         for j in range(length):
             for s in range(labels):
-                store(incoming, s * LANES, full(h.dtype.type(0)))
+                store(incoming, s * LANES, broadcast(h.dtype.type(0)))
             if j > 0:
-                _absorb_along(x, packed, lines, here, j - 1, False, kind, incoming)
+                _absorb_along(x, packed, lines, view, j - 1, False, kind, incoming)
             if j < length - 1:
-                _absorb_along(x, packed, lines, here, j, True, kind, incoming)
+                _absorb_along(x, packed, lines, view, j, True, kind, incoming)
             p = slot(j, length)
-            low = collect(x, packed, lines, here, p, j, kind, incoming, h)
-            old = labels_at(x, lines, here, 0, p, j)
+            low = collect(x, packed, lines, view, p, j, kind, incoming, h)
+            old = labels_at(x, lines, view, 0, p, j)
             new = old
             for s in range(labels - 1, -1, -1):
-                new = where(load(h, (p * labels + s) * LANES) == low, full(np.int32(s)), new)
-            moved = bits(new != old)
+                new = where(load(h, (p * labels + s) * LANES) == low, broadcast(np.int32(s)), new)
+            moved = mask_to_int(new != old)
             if moved == 0:
                 continue
-            change = change_at(x, packed, lines, here, p, j, kind, new, old)
+            change = change_at(x, packed, lines, view, p, j, kind, new, old)
             if j > 0:
-                change += _change_along(x, packed, lines, here, j - 1, False, kind, new, old)
+                change += _change_along(x, packed, lines, view, j - 1, False, kind, new, old)
             if j < length - 1:
-                change += _change_along(x, packed, lines, here, j, True, kind, new, old)
-            taken = lines.active[step] & moved & bits(change <= full(0.0))
+                change += _change_along(x, packed, lines, view, j, True, kind, new, old)
+            taken = lines.active[step] & moved & mask_to_int(change <= broadcast(0.0))
             for k in range(LANES):
                 if taken >> k & 1:
                     total += lane(change, k)
-                    flat[lines.sites[here.block * LANES + k] + j * lines.stride] = lane(new, k)
-            store(x, here.own + p * LANES, cast(where(mask_of(taken), new, old), x))
+                    flat[lines.sites[view.block * LANES + k] + j * lines.stride] = lane(new, k)
+            store(x, view.own + p * LANES, cast(where(int_to_mask(taken), new, old), x))
     return total

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treefield.kernels.components import join
-from treefield.kernels.jit import inlined, kernel
+from treefield.kernels.jit import inline_helper, kernel
 
 _NOWHERE = -(2**31)  # no tree came there
 
@@ -55,7 +55,7 @@ def grow_forest(starts, beside, order, roots, seen):
     return count
 
 
-@inlined
+@inline_helper
 def _append(forest, tail, i, parent, link):
     """Put a site, with the place of its parent and its link to it (-1 for a root), at the end of a forest."""
     forest.sites[tail], forest.parents[tail], forest.links[tail] = i, parent, link

@@ -19,9 +19,9 @@ _CACHED = f"{_COMPILING}; this happens once, they are cached on disk for the nex
 _NO_FOLDER = f"{_COMPILING}, as in every run: there is no folder to cache them in; NUMBA_CACHE_DIR can name one"
 _NOTICE_AFTER = 1.0
 
-inlined = register_jitable(forceinline=True, **_OPTIONS)
-called = register_jitable(**_OPTIONS)
-overload_inlined = functools.partial(overload, jit_options={"forceinline": True, **_OPTIONS})
+inline_helper = register_jitable(forceinline=True, **_OPTIONS)
+helper = register_jitable(**_OPTIONS)
+inline_overload = functools.partial(overload, jit_options={"forceinline": True, **_OPTIONS})
 
 
 def kernel(function):
@@ -134,7 +134,7 @@ _clock = _CompileClock()
 event.register("numba:compile", _clock)
 
 
-def say_nothing():
+def mute_compile_notice():
     """Give no notices: another process gives them."""
     _clock.notice.given = cache.notice.given = True
 
@@ -145,7 +145,7 @@ def compile_time() -> CompileTime:
 
 
 @contextlib.contextmanager
-def loading():
+def as_compile_time():
     """What runs inside counts as compilation: call a kernel on no work to have it ready."""
     _clock.enter()
     try:

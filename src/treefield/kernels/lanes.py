@@ -149,7 +149,7 @@ def store(typingctx, array, index, value):
 
 
 @intrinsic
-def load_in_turn(typingctx, array, index):
+def load_deinterleaved(typingctx, array, index):
     """Sixteen values of a flat `array` from `index` on: the first, third, ... and the second, fourth, ..."""
 
     def codegen(context, builder, sig, args):
@@ -166,7 +166,7 @@ def load_in_turn(typingctx, array, index):
 
 
 @intrinsic
-def store_in_turn(typingctx, array, index, a, b):
+def store_interleaved(typingctx, array, index, a, b):
     """Write sixteen values to a flat `array` from `index` on: the first of `a`, the first of `b`, the second of
     `a`, ..."""
 
@@ -231,7 +231,7 @@ def gather_from(typingctx, array, origins, base, offset):
 
 
 @intrinsic
-def full(typingctx, scalar):
+def broadcast(typingctx, scalar):
     """Copies of one number."""
     lanes = lanes_of(scalar)
     return lanes(scalar), lambda context, builder, sig, args: spread(builder, lanes, args[0])
@@ -245,7 +245,7 @@ def spread(builder, lanes, number):
 
 
 @intrinsic
-def full_like(typingctx, like, number):
+def broadcast_like(typingctx, like, number):
     """Copies of an integer, in the type of other lanes."""
 
     def codegen(context, builder, sig, args):
@@ -319,7 +319,7 @@ def where(typingctx, mask, a, b):
 
 
 @intrinsic
-def bits(typingctx, mask):
+def mask_to_int(typingctx, mask):
     """The mask as an integer, lane k in bit k."""
 
     def codegen(context, builder, sig, args):
@@ -329,7 +329,7 @@ def bits(typingctx, mask):
 
 
 @intrinsic
-def lowest(typingctx, number):
+def lowest_set_bit(typingctx, number):
     """The position of the lowest bit set in an integer other than 0."""
 
     def codegen(context, builder, sig, args):
@@ -339,7 +339,7 @@ def lowest(typingctx, number):
 
 
 @intrinsic
-def mask_of(typingctx, number):
+def int_to_mask(typingctx, number):
     """The mask whose lane k is bit k of an integer."""
 
     def codegen(context, builder, sig, args):
@@ -369,7 +369,7 @@ def _folded(value, builder, vector, fold):
 
 
 @intrinsic
-def sum_of(typingctx, value):
+def reduce_sum(typingctx, value):
     """The sum of the lanes, always in the same order: of eight ((0+4)+(2+6)) + ((1+5)+(3+7))."""
     return value.element(value), lambda context, builder, sig, args: _folded(
         value, builder, args[0], builder.fadd if _is_float(value) else builder.add
@@ -377,7 +377,7 @@ def sum_of(typingctx, value):
 
 
 @intrinsic
-def least_of(typingctx, value):
+def reduce_min(typingctx, value):
     """The least of the lanes."""
     return value.element(value), lambda context, builder, sig, args: _folded(
         value, builder, args[0], lambda a, b: builder.select(_compare(builder, value, "<", a, b), a, b)

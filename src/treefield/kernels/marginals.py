@@ -6,9 +6,9 @@ fixed: where two labels' are close, the line is in two minds.
 
 import numpy as np
 
-from treefield.kernels.jit import inlined, kernel
-from treefield.kernels.lanes import LANES, bits, cast, full, lane, load, mask_of, minimum, store, where
-from treefield.kernels.lines import edges_at, here_of, inward, weight_at
+from treefield.kernels.jit import inline_helper, kernel
+from treefield.kernels.lanes import LANES, broadcast, cast, int_to_mask, lane, load, mask_to_int, minimum, store, where
+from treefield.kernels.lines import block_view, edges_at, inward, weight_at
 from treefield.kernels.packing import position
 from treefield.kernels.random import below
 from treefield.kernels.rules import label_count, message
@@ -17,14 +17,14 @@ _NEVER = 40  # exp(-40) is nothing: what costs more above the best, in temperatu
 _DIGITS = 24  # of a random number: all that float32 holds, so that it stays below 1
 
 
-@inlined
+@inline_helper
 def _rank(cost, best, second):
     """The least and the second least cost, one more considered."""
     return minimum(cost, best), minimum(where(best < cost, cost, best), second)
 
 
-@inlined
-def _outward(packed, lines, here, p, edge, own_first, kind, scratch):
+@inline_helper
+def _outward(packed, lines, view, p, edge, own_first, kind, scratch):
     """Turn a slot's costs into min-marginals, given those of its neighbour towards the middle.
 
     What the neighbour has heard from this slot is taken out of its min-marginals; the rest is what it has to say.
@@ -33,9 +33,9 @@ def _outward(packed, lines, here, p, edge, own_first, kind, scratch):
     h, rest, incoming = scratch.h, scratch.left, scratch.right
     row = p * labels * LANES
     toward = min(p + 2, lines.length - 1) * labels * LANES
-    weight = cast(weight_at(packed, here, 0, p), h)
-    edges = edges_at(lines, here, 0, edge)
-    infinity = full(h.dtype.type(np.inf))
+    weight = cast(weight_at(packed, view, 0, p), h)
+    edges = edges_at(lines, view, 0, edge)
+    infinity = broadcast(h.dtype.type(np.inf))
     message(kind, weight, edges, own_first, load(scratch.lows, p * LANES), h, row, rest, 0, labels)
     low = infinity
     for s in range(labels):
@@ -51,40 +51,40 @@ def _outward(packed, lines, here, p, edge, own_first, kind, scratch):
     store(scratch.lows, p * LANES, second - best)
 
 
-@inlined
-def _marginals(x, packed, lines, here, kind, scratch):
+@inline_helper
+def _marginals(x, packed, lines, view, kind, scratch):
     """Leave the min-marginals of a block's lines, each site's up to a constant, in `scratch.h`, and how far the second
     best is from the best in `scratch.lows`."""
     labels, length, h = label_count(kind, lines.labels), lines.length, scratch.h
-    inward(x, packed, lines, here, kind, scratch)
-    best = second = full(h.dtype.type(np.inf))
+    inward(x, packed, lines, view, kind, scratch)
+    best = second = broadcast(h.dtype.type(np.inf))
     for s in range(labels):  # the middle has heard from both sides
         best, second = _rank(load(h, ((length - 1) * labels + s) * LANES), best, second)
     store(scratch.lows, (length - 1) * LANES, second - best)
     for p in range(length - 2, -1, -1):  # left and right in turn, one copy of the code for both
         first = p % 2 == 0
-        _outward(packed, lines, here, p, p // 2 if first else length - 2 - p // 2, first, kind, scratch)
+        _outward(packed, lines, view, p, p // 2 if first else length - 2 - p // 2, first, kind, scratch)
 
 
-@inlined
+@inline_helper
 def _exp_minus(z, like):
     """exp(-z) of lanes for z in 0.._NEVER, within 0.01 % down to exp(-10): a series for exp(-z / 64), squared six
     times. The same bits on every machine, as libm's are not."""
-    one = full(like.dtype.type(1))
-    y = z * full(like.dtype.type(-1 / 64))
-    value = full(like.dtype.type(1 / 6)) + y * full(like.dtype.type(1 / 24))
-    value = one + y * (one + y * (full(like.dtype.type(1 / 2)) + y * value))
+    one = broadcast(like.dtype.type(1))
+    y = z * broadcast(like.dtype.type(-1 / 64))
+    value = broadcast(like.dtype.type(1 / 6)) + y * broadcast(like.dtype.type(1 / 24))
+    value = one + y * (one + y * (broadcast(like.dtype.type(1 / 2)) + y * value))
     for _ in range(6):
         value = value * value
     return value
 
 
-@inlined
+@inline_helper
 def _pick(h, row, uniform, inverse, limit, shares, labels):
     """Labels drawn from softmin(h * inverse), lane by lane: the first whose cumulated share exceeds `uniform` of the
     total. `shares` [label][lane] is work space."""
-    zero, most, forbidden = full(h.dtype.type(0)), full(h.dtype.type(_NEVER)), full(h.dtype.type(limit))
-    factor = full(h.dtype.type(inverse))
+    zero, most, forbidden = broadcast(h.dtype.type(0)), broadcast(h.dtype.type(_NEVER)), broadcast(h.dtype.type(limit))
+    factor = broadcast(h.dtype.type(inverse))
     best = load(h, row)
     for s in range(1, labels):
         best = minimum(load(h, row + s * LANES), best)
@@ -97,10 +97,10 @@ def _pick(h, row, uniform, inverse, limit, shares, labels):
         total += share
     target = uniform * total
     cumulated = zero
-    label = full(np.int32(0))
+    label = broadcast(np.int32(0))
     for s in range(labels):
         cumulated += load(shares, s * LANES)
-        label += where(cumulated <= target, full(np.int32(1)), full(np.int32(0)))
+        label += where(cumulated <= target, broadcast(np.int32(1)), broadcast(np.int32(0)))
     return label
 
 
@@ -115,18 +115,18 @@ def draw_lines(x, out, steps, packed, lines, kind, scratch, closeness, inverse, 
     """
     labels, length = label_count(kind, lines.labels), lines.length
     h, gaps, shares, uniform = scratch.h, scratch.lows, scratch.left, scratch.right
-    near, possible = full(h.dtype.type(closeness)), full(h.dtype.type(limit))
-    total, count = full(0.0), full(0)
+    near, possible = broadcast(h.dtype.type(closeness)), broadcast(h.dtype.type(limit))
+    total, count = broadcast(0.0), broadcast(0)
     for step in steps:
         block = lines.blocks[step]
-        _marginals(x, packed, lines, here_of(packed, block, lines, block), kind, scratch)
-        active = mask_of(lines.active[step])
+        _marginals(x, packed, lines, block_view(packed, block, lines, block), kind, scratch)
+        active = int_to_mask(lines.active[step])
         for p in range(length):
             gap = load(gaps, p * LANES)
             free = active & (gap <= possible)
-            total += where(free, cast(gap, np.float64), full(0.0))
-            count += where(free, full(1), full(0))
-            close = bits(free & (gap <= near))
+            total += where(free, cast(gap, np.float64), broadcast(0.0))
+            count += where(free, broadcast(1), broadcast(0))
+            close = mask_to_int(free & (gap <= near))
             if close == 0:
                 continue
             at = position(p, length) * lines.stride

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from treefield.kernels.jit import inlined, kernel, overload_inlined
-from treefield.kernels.lanes import LANES, cast, full, gather, gather_from, load, minimum, store
+from treefield.kernels.jit import inline_helper, inline_overload, kernel
+from treefield.kernels.lanes import LANES, broadcast, cast, gather, gather_from, load, minimum, store
 
 
 class Lines(NamedTuple):
@@ -30,7 +30,7 @@ class Lines(NamedTuple):
                                        [direction] to the next
     origins  [block][direction][lane]  where the labels of the line itself and of those beside it begin; label (slot p,
                                        position j) is p `slot_stride` + j `label_stride` further
-    together [block][direction]        where they begin if the eight of them lie side by side, else -1
+    contiguous_start [block][direction]        where they begin if the eight of them lie side by side, else -1
 
     Labels are packed [block][slot][lane], or natural (nothing lies side by side).
     """
@@ -44,7 +44,7 @@ class Lines(NamedTuple):
     edges: np.ndarray
     edge_strides: np.ndarray
     origins: np.ndarray
-    together: np.ndarray
+    contiguous_start: np.ndarray
     slot_stride: int
     label_stride: int
     stride: int
@@ -66,7 +66,7 @@ def shift_of(shifts, d):
     """How far along the line the other ends of the edges in a direction are."""
 
 
-@overload_inlined(shift_of)
+@inline_overload(shift_of)
 def _shift_of_overload(shifts, d):
     if isinstance(shifts, types.NoneType):
         return lambda shifts, d: 0
@@ -77,14 +77,14 @@ def is_ring(shifts, ring):
     """Whether the ends of lines are joined."""
 
 
-@overload_inlined(is_ring)
+@inline_overload(is_ring)
 def _is_ring_overload(shifts, ring):
     if isinstance(shifts, types.NoneType):
         return lambda shifts, ring: False
     return lambda shifts, ring: ring
 
 
-@inlined
+@inline_helper
 def position(slot, length):
     """The position along the line that a slot holds."""
     if slot == length - 1:
@@ -92,7 +92,7 @@ def position(slot, length):
     return slot // 2 if slot % 2 == 0 else length - 1 - slot // 2
 
 
-@inlined
+@inline_helper
 def slot(j, length):
     """The slot of a position: the other way round."""
     middle = length // 2
@@ -101,11 +101,11 @@ def slot(j, length):
     return 2 * j if j < middle else 2 * (length - 1 - j) + 1
 
 
-@inlined
+@inline_helper
 def pack_unary_block(unary, lines, block, big, out, base):
     labels, length = lines.labels, lines.length
-    first = load(lines.sites, block * LANES) * full(labels)
-    cap = full(big)
+    first = load(lines.sites, block * LANES) * broadcast(labels)
+    cap = broadcast(big)
     for p in range(length):
         at = position(p, length) * lines.stride * labels
         row = base + p * labels * LANES
@@ -132,7 +132,7 @@ def pack_labels(x, lines, blocks, out):
             store(out, (block * length + p) * LANES, cast(gather_from(x, lines.sites, block * LANES, j), out))
 
 
-@inlined
+@inline_helper
 def pack_weights_block(edge_weights, axis_weights, uniform, lines, block, slots, out, base):
     for d in range(lines.directions):
         at = (block * lines.directions + d) * LANES

@@ -7,13 +7,13 @@ import numpy as np
 
 from treefield.kernels.components import join, number_roots, rows_before
 from treefield.kernels.grid import edge_weight
-from treefield.kernels.jit import inlined, kernel
-from treefield.kernels.lanes import LANES, cast, full, lane_numbers, load, minimum, store
+from treefield.kernels.jit import inline_helper, kernel
+from treefield.kernels.lanes import LANES, broadcast, cast, lane_numbers, load, minimum, store
 from treefield.kernels.random import below, bits64
-from treefield.kernels.rules import pair
+from treefield.kernels.rules import edge_cost
 
 
-@inlined
+@inline_helper
 def _fill(y, shape, low, high, box, label):
     for a in range(low[box * 3], high[box * 3]):
         for b in range(low[box * 3 + 1], high[box * 3 + 1]):
@@ -40,7 +40,7 @@ def scramble_boxes(y, shape, low, high, labels, seed):
                     y[row + c] = below(labels, seed, row + c)
 
 
-@inlined
+@inline_helper
 def _add_unary(unary, labels, big, shape, low, high, box, costs):
     at = box * 3
     for a in range(low[at], high[at]):
@@ -50,25 +50,29 @@ def _add_unary(unary, labels, big, shape, low, high, box, costs):
             for s in range(0, labels - labels % LANES, LANES):
                 total = load(costs, s)
                 for i in range(first + s, last, labels):
-                    total += minimum(cast(load(unary, i), np.float64), full(big))
+                    total += minimum(cast(load(unary, i), np.float64), broadcast(big))
                 store(costs, s, total)
             for s in range(labels - labels % LANES, labels):
                 for i in range(first + s, last, labels):
                     costs[s] += min(np.float64(unary[i]), big)
 
 
-@inlined
+@inline_helper
 def _add_pair(kind, weight, edge, beside, outside, costs, labels):
     """Add an edge to the cost of every label of the box; `outside` says which of its ends is not in the box and has the
     label `beside`: 0 the first, 1 the second, 2 none."""
     for s in range(0, labels, LANES):
-        own = minimum(full(np.int32(s)) + lane_numbers(), full(np.int32(labels - 1)))
-        first = full(np.int32(beside)) if outside == 0 else own
-        second = full(np.int32(beside)) if outside == 1 else own
-        store(costs, s, load(costs, s) + pair(kind, full(np.float64(weight)), full(edge), first, second, labels))
+        own = minimum(broadcast(np.int32(s)) + lane_numbers(), broadcast(np.int32(labels - 1)))
+        first = broadcast(np.int32(beside)) if outside == 0 else own
+        second = broadcast(np.int32(beside)) if outside == 1 else own
+        store(
+            costs,
+            s,
+            load(costs, s) + edge_cost(kind, broadcast(np.float64(weight)), broadcast(edge), first, second, labels),
+        )
 
 
-@inlined
+@inline_helper
 def _look_at_edges(y, grid, kind, each, axis, low, high, box, coordinate, outside, costs, sums, labels):
     """The edges along `axis` whose first site has that `coordinate` and lies, but for that, in the box: added to the
     costs, `each` by itself or for now their weights to `sums`, by `outside` and the label there."""

@@ -7,7 +7,7 @@ and is chosen by the type of the state.
 import numpy as np
 
 from treefield.kernels import conditional, spins
-from treefield.kernels.jit import kernel, overload_inlined
+from treefield.kernels.jit import inline_overload, kernel
 from treefield.kernels.random import below, bits64
 from treefield.kernels.rules import is_kind
 
@@ -17,7 +17,7 @@ _MANY = 32  # changes, if more than one in so many sites has one
 def _by_state(operation):
     """For kernels, the function of that name from the module of the state's type."""
 
-    @overload_inlined(operation, strict=False)
+    @inline_overload(operation, strict=False)
     def chosen(state, *others):
         return getattr(spins if is_kind(state, spins.Spins) else conditional, operation.__name__)
 

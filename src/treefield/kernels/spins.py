@@ -11,7 +11,7 @@ import numpy as np
 
 from treefield.kernels.conditional import ALL
 from treefield.kernels.graph import cost
-from treefield.kernels.jit import inlined, kernel
+from treefield.kernels.jit import inline_helper, kernel
 from treefield.kernels.random import uniform
 
 
@@ -61,7 +61,7 @@ def begin_spins(graph, spins, rounder):
         spins.beside[k] = spins.couplings[graph.links[k] >> 1]
 
 
-@inlined
+@inline_helper
 def relabel(spins, graph, i, label):
     sign = 2.0 if spins.x[i] == 1 else -2.0
     spins.x[i] = label
@@ -72,18 +72,18 @@ def relabel(spins, graph, i, label):
         spins.dirty[j] = ALL
 
 
-@inlined
+@inline_helper
 def cheapest(spins, graph, i):
     return 1 if spins.rises[i] < 0 else 0
 
 
-@inlined
+@inline_helper
 def rise(spins, graph, i, label):
     own = spins.rises[i]
     return (own if label == 1 else 0.0) - (own if spins.x[i] == 1 else 0.0)
 
 
-@inlined
+@inline_helper
 def drawn_label(spins, graph, i, heat, limit, seed, draw):
     # label 1 has the probability 1 / (1 + 2**(own * heat))
     own = spins.rises[i]
@@ -94,13 +94,13 @@ def drawn_label(spins, graph, i, heat, limit, seed, draw):
     return 1 if uniform(seed, draw) * (1.0 + 2.0 ** (own * heat)) < 1.0 else 0
 
 
-@inlined
+@inline_helper
 def _given(coupling, label):
     """What an edge adds to the rise at one end, given the label at the other."""
     return -coupling if label == 1 else coupling
 
 
-@inlined
+@inline_helper
 def upward(spins, graph, forest, begin, end, bit, space, temperature, seed):
     couplings, d, messages, old = space.couplings, space.d, space.messages, space.old
     for p in range(end - 1, begin - 1, -1):
@@ -129,7 +129,7 @@ def upward(spins, graph, forest, begin, end, bit, space, temperature, seed):
             spins.dirty[forest.sites[parent]] |= bit
 
 
-@inlined
+@inline_helper
 def downward(spins, graph, forest, begin, end, bit, space):
     couplings, d, old, new = space.couplings, space.d, space.old, space.new
     change, moved = 0.0, 0

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treefield.kernels.jit import inlined, kernel
+from treefield.kernels.jit import inline_helper, kernel
 from treefield.kernels.lanes import width
 
 
@@ -48,7 +48,7 @@ class Strips(NamedTuple):
     labels: int
 
 
-@inlined
+@inline_helper
 def _place(strips, row, n):
     """Where the first site of a row is in the strips, given the row's number in the grid; the next is n further."""
     plane, row = row // strips.rows, row % strips.rows
@@ -109,7 +109,7 @@ def pack_costs(strips, unary, reach, scale, whole):
     return total, magnitude
 
 
-@inlined
+@inline_helper
 def _down(strips, row, n):
     """Whether the messages down from a row are in a border, where the first is, and how far the next label and column
     are."""

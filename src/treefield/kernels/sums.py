@@ -1,9 +1,9 @@
 """Sums of float64 numbers that lose next to nothing, however many there are."""
 
-from treefield.kernels.jit import inlined
+from treefield.kernels.jit import inline_helper
 
 
-@inlined
+@inline_helper
 def add_exactly(total, carried, value):
     """Add a value to ``total + carried``, where `carried` collects what rounding takes off the total (Neumaier)."""
     grown = total + value

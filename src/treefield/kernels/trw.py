@@ -17,23 +17,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treefield.kernels.jit import inlined, kernel, overload_inlined
+from treefield.kernels.jit import inline_helper, inline_overload, kernel
 from treefield.kernels.kinds import EdgeTablesRule, LinearRule, PottsRule, SignedPottsRule
 from treefield.kernels.lanes import (
     LANES,
+    broadcast,
+    broadcast_like,
     cast,
-    full,
-    full_like,
     lane_numbers,
     load,
     minimum,
     prefetch,
+    reduce_sum,
     store,
-    sum_of,
     where,
     width,
 )
-from treefield.kernels.rules import is_kind, label_count, message, plus, prepare
+from treefield.kernels.rules import add_edge_cost, is_kind, label_count, message, prepare
 from treefield.kernels.shifts import first_lane, last_lane, share, shifted_down, shifted_up, widened, with_last
 from treefield.kernels.sums import add_exactly
 
@@ -54,7 +54,7 @@ def _in_place(kind):
     """Whether a message may overwrite the costs it is made from: its labels do not look at their neighbours'."""
 
 
-@overload_inlined(_in_place)
+@inline_overload(_in_place)
 def _in_place_overload(kind):
     if is_kind(kind, PottsRule, SignedPottsRule, LinearRule):
         return lambda kind: True
@@ -66,7 +66,7 @@ def _edges(kind, strips, axis, strip, t, before):
     or of the edges `before` them."""
 
 
-@overload_inlined(_edges)
+@inline_overload(_edges)
 def _edges_overload(kind, strips, axis, strip, t, before):
     if not is_kind(kind, EdgeTablesRule):
         return lambda kind, strips, axis, strip, t, before: 0
@@ -81,13 +81,13 @@ def _edges_overload(kind, strips, axis, strip, t, before):
             first += strip // strips.strips * of[a * dimensions]
         if before:
             first -= of[a * dimensions + a]
-        number = full(first) + cast(lane_numbers(), np.int64) * full(row - column)
-        return minimum(where(number < full(0), full(0), number), full(max(strips.edges - 1, 0)))
+        number = broadcast(first) + cast(lane_numbers(), np.int64) * broadcast(row - column)
+        return minimum(where(number < broadcast(0), broadcast(0), number), broadcast(max(strips.edges - 1, 0)))
 
     return numbers
 
 
-@inlined
+@inline_helper
 def _places(strips, strip, t):
     """Where a step begins: its sites; its labels above (in the border of lane 0) and below (in that of the last)."""
     n = width(strips.unary)
@@ -95,7 +95,7 @@ def _places(strips, strip, t):
     return (strip * strips.steps + t) * n, above, above + strips.columns + 1 - n
 
 
-@inlined
+@inline_helper
 def _weights(strips, number, c):
     """One of the five weights of a step's sites."""
     sites = strips.planes * strips.strips * strips.steps * width(strips.unary)
@@ -124,22 +124,22 @@ def pass_forward(strips, kind, scratch):
             if deep:
                 front_weight, front_label = _weights(strips, 4, c), load(x, max(c - plane, 0))
                 front = prepare(kind, _edges(kind, strips, 2, strip, t, True), False, front_label, labels)
-            best = full_like(part, 0)
+            best = broadcast_like(part, 0)
             low_along, low_across, low_deep = best, best, best
-            label = full_like(load(x, c), 0)
+            label = broadcast_like(load(x, c), 0)
             for s in range(labels):
                 i, j = o + s * n, r + s * n
                 after, under = load(right, i), with_last(load(down, i), borders[below * labels + s])
                 cost = load(strips.unary, i) + (after + under)
-                back = full_like(part, 0)
+                back = broadcast_like(part, 0)
                 if deep:
                     back = load(depth, plane * labels + i)
                     cost += back
-                known = plus(kind, cost, left_weight, s, False, left, labels)
-                known = plus(kind, known, up_weight, s, False, up, labels)
+                known = add_edge_cost(kind, cost, left_weight, s, False, left, labels)
+                known = add_edge_cost(kind, known, up_weight, s, False, up, labels)
                 cost += load(right, j) + shifted_up(load(down, j), borders[above * labels + s])
                 if deep:
-                    known = plus(kind, known, front_weight, s, False, front, labels)
+                    known = add_edge_cost(kind, known, front_weight, s, False, front, labels)
                     cost += load(depth, i)
                 cost = share(cost, part)
                 along, across = cost - after, cost - under
@@ -149,7 +149,7 @@ def pass_forward(strips, kind, scratch):
                     store(scratch.deep, s * n, cost - back)
                     low_deep = cost - back if s == 0 else minimum(cost - back, low_deep)
                 first = s == 0
-                label = label if first else where(known < best, full_like(label, s), label)
+                label = label if first else where(known < best, broadcast_like(label, s), label)
                 best = known if first else minimum(known, best)
                 low_along = along if first else minimum(along, low_along)
                 low_across = across if first else minimum(across, low_across)
@@ -179,13 +179,13 @@ def pass_backward(strips, kind, scratch):
     bound = carried = 0.0
     for strip in range(strips.planes * strips.strips - 1, -1, -1):
         for end in range(strips.steps, 1, -FLUSH):
-            total = widened(full_like(load(strips.shares, 0), 0))
+            total = widened(broadcast_like(load(strips.shares, 0), 0))
             for t in range(end - 1, max(end - FLUSH, 1) - 1, -1):
                 c, above, below = _places(strips, strip, t)
                 o, r = c * labels, (c - n) * labels
                 part = load(strips.shares, c)
                 along_costs, along_at = (right, r) if within else (scratch.along, 0)
-                low = full_like(part, 0)
+                low = broadcast_like(part, 0)
                 for s in range(labels):
                     i, j = o + s * n, r + s * n
                     prefetch(strips.unary, i - AHEAD)
@@ -199,7 +199,11 @@ def pass_backward(strips, kind, scratch):
                     low = cost if s == 0 else minimum(cost, low)
                     store(scratch.along, s * n, cost)
                     store(scratch.across, s * n, over)
-                low_along, low_across, low_deep = full_like(part, 0), full_like(part, 0), full_like(part, 0)
+                low_along, low_across, low_deep = (
+                    broadcast_like(part, 0),
+                    broadcast_like(part, 0),
+                    broadcast_like(part, 0),
+                )
                 for s in range(labels):
                     cost = share(load(scratch.along, s * n) - low, part)
                     along, across = cost - load(right, r + s * n), cost - load(scratch.across, s * n)
@@ -224,5 +228,5 @@ def pass_backward(strips, kind, scratch):
                     edge = _edges(kind, strips, 2, strip, t, True)
                     message(kind, _weights(strips, 4, c), edge, False, low_deep, scratch.deep, 0, depth, o, labels)
                 total += widened(low) + widened(low_along) + widened(low_across) + widened(low_deep)
-            bound, carried = add_exactly(bound, carried, np.float64(sum_of(total)))
+            bound, carried = add_exactly(bound, carried, np.float64(reduce_sum(total)))
     return bound + carried

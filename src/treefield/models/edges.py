@@ -18,7 +18,7 @@ from treefield.models.pairwise import (
     largest_finite,
     refuse_nan,
 )
-from treefield.validation import real_array, smallest_dtype
+from treefield.validation import as_real_array, smallest_dtype
 
 _PADDING = 8
 CODES = {"potts": 0, "linear": 1, "tables": 2}  # how kernels know the kinds
@@ -151,7 +151,7 @@ def _checked_sites(edges: Any, size: int) -> np.ndarray:
 def _checked_weights(weights: Any, edges: int) -> np.ndarray:
     if weights is None:
         return np.ones(edges)
-    factors = real_array(weights, "weights")
+    factors = as_real_array(weights, "weights")
     if factors.shape not in ((edges,), ()):
         raise ValueError(f"weights has shape {factors.shape}, expected {(edges,)}, one for each edge")
     factors = np.broadcast_to(factors, (edges,)).astype(np.float64)
@@ -161,7 +161,7 @@ def _checked_weights(weights: Any, edges: int) -> np.ndarray:
 
 
 def _one_table(pairwise: Any) -> Pairwise:
-    table = real_array(pairwise, "pairwise")
+    table = as_real_array(pairwise, "pairwise")
     if table.ndim == 2 and table.shape[0] != table.shape[1]:
         return _Rectangle(table)
     return Table(table)
@@ -311,7 +311,7 @@ def _checked_tables(pairwise: Any, edges: int) -> list[np.ndarray]:
                 f"pairwise has shape {pairwise.shape}, expected one table (labels, labels), or one for each edge "
                 "(edges, labels, labels)"
             )
-        real_array(pairwise, "pairwise")
+        as_real_array(pairwise, "pairwise")
         if pairwise.size:
             refuse_nan(pairwise, "pairwise")
         return list(pairwise)
@@ -319,7 +319,7 @@ def _checked_tables(pairwise: Any, edges: int) -> list[np.ndarray]:
     for number, table in enumerate(pairwise):
         if id(table) in known:
             continue
-        array = real_array(table.V if isinstance(table, Table) else table, f"pairwise[{number}]")
+        array = as_real_array(table.V if isinstance(table, Table) else table, f"pairwise[{number}]")
         if array.ndim != 2:
             raise ValueError(f"pairwise[{number}] must be a table (labels, labels), got shape {array.shape}")
         refuse_nan(array, f"pairwise[{number}]")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from treefield.models.model import Model
-from treefield.validation import labels_of
+from treefield.validation import as_flat_input
 
 _LINES = ("bands", "rows-columns", "alternating", "sites")  # the tree sets of lines; the last not of closed ones
 _DIAGONAL = 1.6  # times what a sweep takes without diagonals: measured
@@ -142,7 +142,7 @@ class PlainEngine:
 
         mrf = self._mrf
         grid, rule = mrf.kernel_grid(), mrf.rule(np.float64)
-        flat = labels_of(x, mrf), labels_of(y, mrf, "y")
+        flat = as_flat_input(x, mrf), as_flat_input(y, mrf, "y")
         numbers = np.empty(len(flat[0]), np.int32)
         count = join_components(*flat, grid.shape, grid.strides, numbers)
         finite, forbidden = np.zeros(count), np.zeros(count, np.int64)

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from treefield.validation import real_array
+from treefield.validation import as_real_array
 
 _ROUNDING = 1e-12  # relative: two weights that differ by less are one
 
@@ -92,7 +92,8 @@ def _read_networkx(
     ends = np.array([(sites[u], sites[v]) for u, v, _ in edges], np.int64).reshape(-1, 2)
     if isinstance(pairwise, str):
         tables = [
-            real_array(_attribute(data, pairwise, u, v), f"{pairwise!r} of edge {u!r}, {v!r}") for u, v, data in edges
+            as_real_array(_attribute(data, pairwise, u, v), f"{pairwise!r} of edge {u!r}, {v!r}")
+            for u, v, data in edges
         ]
         for (u, v, _), table in zip(edges, tables, strict=True):
             _check_table(table, pairwise, u, v)
@@ -125,7 +126,7 @@ def _networkx_unaries(graph: Any, unary: Any) -> Any:
     if lacking:
         more = f" (nor have {len(lacking) - 1} others)" if len(lacking) > 1 else ""
         raise ValueError(f"node {lacking[0]!r} has no {where}{more}; unary must give the costs of every node's labels")
-    costs = [real_array(of[node], f"unary of node {node!r}") for node in graph.nodes]
+    costs = [as_real_array(of[node], f"unary of node {node!r}") for node in graph.nodes]
     for node, array in zip(graph.nodes, costs, strict=True):
         if array.ndim != 1 or not array.size:
             raise ValueError(f"unary of node {node!r} must be the costs of its labels, got shape {array.shape}")
@@ -139,7 +140,7 @@ def _networkx_weights(edges: list[Any], weight: str | None) -> np.ndarray | None
         return None
     weights = np.ones(len(edges))
     for number, (u, v, data) in enumerate(edges):
-        value = real_array(data.get(weight, 1), f"{weight!r} of edge {u!r}, {v!r}")
+        value = as_real_array(data.get(weight, 1), f"{weight!r} of edge {u!r}, {v!r}")
         if value.ndim or not np.isfinite(value):
             given = f"shape {value.shape}" if value.ndim else str(value)
             raise ValueError(f"{weight!r} of edge {u!r}, {v!r} must be a finite number, got {given}")

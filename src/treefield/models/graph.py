@@ -12,7 +12,7 @@ from treefield.models.edges import CODES, as_edges
 from treefield.models.from_graphs import FromGraphs
 from treefield.models.model import Model
 from treefield.models.pairwise import Pairwise, are_integers, finite_range, is_float32, largest_finite, refuse_nan
-from treefield.validation import labelling, labels_of, real_array, real_scalar, smallest_dtype
+from treefield.validation import as_flat_input, as_labelling, as_real_array, as_real_scalar, smallest_dtype
 
 _LARGEST = 1e304  # what all costs may add up to, so that nothing overflows
 _NO_COST = 2.0**20  # taken for that where nothing costs anything, so that what is forbidden costs more than noise
@@ -70,7 +70,7 @@ class GraphMRF(FromGraphs, Model):
         self.size: int = len(self.label_counts)
         self.shape: tuple[int, ...] = (self.size,)
         self.labels: int = int(self.label_counts.max())
-        self.offset = real_scalar(offset, "offset")
+        self.offset = as_real_scalar(offset, "offset")
         self._starts = np.concatenate([[0], np.cumsum(self.label_counts, dtype=np.int64)])
         joined = as_edges(edges, pairwise, weights, self.label_counts)
         self._has_whole_costs = joined.is_whole and are_integers(unary)
@@ -114,7 +114,7 @@ class GraphMRF(FromGraphs, Model):
 
     def energy(self, x: Any) -> float:
         """The energy of a labelling, summed in float64; inf if a forbidden cost is in it."""
-        finite, forbidden = self.energy_parts(labelling(x, self, copy=False))
+        finite, forbidden = self.energy_parts(as_labelling(x, self, copy=False))
         return math.inf if forbidden else finite
 
     def energy_parts(self, x: np.ndarray) -> tuple[float, int]:
@@ -132,7 +132,7 @@ class GraphMRF(FromGraphs, Model):
         """
         from treefield.kernels.graph import component_changes, join_differing
 
-        flat, graph = (labels_of(x, self), labels_of(y, self, "y")), self.kernel_graph()
+        flat, graph = (as_flat_input(x, self), as_flat_input(y, self, "y")), self.kernel_graph()
         numbers = np.empty(self.size, np.int32)
         count = join_differing(*flat, graph, numbers)
         finite, forbidden = np.zeros(count), np.zeros(count, np.int64)
@@ -252,7 +252,7 @@ class GraphMRF(FromGraphs, Model):
         counts = self.label_counts if sites is None else self.label_counts[sites]
         return rng.integers(counts, dtype=np.int32)
 
-    def parts(self) -> list[Any]:
+    def fingerprint_parts(self) -> list[Any]:
         """Everything that makes the model, arrays and what `repr` tells: two models of equal parts are the same."""
         graph = self.kernel_graph()
         return [*graph, self.offset]
@@ -359,7 +359,7 @@ def _rounding_of_sums(unary: np.ndarray, places: np.ndarray, costs: np.ndarray) 
 def _checked_unaries(unaries: Any) -> tuple[np.ndarray, np.ndarray]:
     """All unary costs one after the other, float32 if that is exact and else float64, and each site's label count."""
     if isinstance(unaries, list | tuple) and not all(np.ndim(costs) == 0 for costs in unaries):
-        arrays = [real_array(costs, f"unaries[{site}]") for site, costs in enumerate(unaries)]
+        arrays = [as_real_array(costs, f"unaries[{site}]") for site, costs in enumerate(unaries)]
         for site, costs in enumerate(arrays):
             if costs.ndim != 1 or costs.size == 0:
                 raise ValueError(f"unaries[{site}] must be the costs of at least one label, got shape {costs.shape}")
@@ -367,7 +367,7 @@ def _checked_unaries(unaries: Any) -> tuple[np.ndarray, np.ndarray]:
         kept = {smallest_dtype(costs, f"unaries[{site}]") for site, costs in enumerate(arrays)}
         flat = np.concatenate(arrays).astype(np.result_type(np.float32, *kept))
     else:
-        array = real_array(unaries, "unaries")
+        array = as_real_array(unaries, "unaries")
         if array.ndim != 2 or array.size == 0:
             raise ValueError(
                 f"unaries has shape {array.shape}, expected (sites, labels), at least one of each, or a list with an "

@@ -20,7 +20,7 @@ from treefield.models.pairwise import (
     finite_range,
     largest_finite,
 )
-from treefield.validation import labelling
+from treefield.validation import as_labelling
 
 if TYPE_CHECKING:
     from treefield.models.graph import GraphMRF
@@ -162,7 +162,7 @@ class GridMRF(EngineModel):
         >>> tf.GridMRF(np.zeros((2, 2, 3)), tf.TruncatedLinear(1.5, cutoff=2)).energy([[0, 1], [2, 2]])
         6.0
         """
-        finite, forbidden = self.energy_parts(labelling(x, self, copy=False))
+        finite, forbidden = self.energy_parts(as_labelling(x, self, copy=False))
         return math.inf if forbidden else finite
 
     def best_labels(self) -> np.ndarray:
@@ -223,7 +223,7 @@ class GridMRF(EngineModel):
             edges += weight.size
         return found
 
-    def parts(self) -> list[Any]:
+    def fingerprint_parts(self) -> list[Any]:
         """Everything that makes the model, arrays and what `repr` tells: two models of equal parts are the same."""
         table = self._tables if self._tables is not None else self.pairwise.table(self.labels)
         lattice = [] if self.plain else [self.joined_by]

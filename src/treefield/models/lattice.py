@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from treefield.validation import real_array, smallest_dtype
+from treefield.validation import as_real_array, smallest_dtype
 
 _SHORTEST_RING = 3  # sites: of fewer, two would be joined twice, or one to itself
 
@@ -97,7 +97,7 @@ def _checked_periodic(periodic: Any, shape: tuple[int, ...]) -> tuple[bool, ...]
 
 def checked_unary(unary: Any, mask: Any) -> tuple[np.ndarray, np.ndarray | None]:
     """The unary as it is kept, 0 where there is no site, and the mask."""
-    array = real_array(unary, "unary")
+    array = as_real_array(unary, "unary")
     if array.ndim not in (3, 4):
         hint = "; a chain of N sites is a (1, N, L) grid" if array.ndim == 2 else ""
         raise ValueError(f"unary has shape {array.shape}, expected (M, N, labels) or (P, M, N, labels){hint}")
@@ -143,7 +143,7 @@ def checked_weights(weights: Any, edges: Lattice) -> list[np.ndarray] | None:
         raise ValueError(f"weights has {len(weights)} entries, but {wanted}")
     checked = []
     for number, (weight, shape) in enumerate(zip(weights, shapes, strict=True)):
-        array = real_array(weight, f"weights[{number}]")
+        array = as_real_array(weight, f"weights[{number}]")
         if array.ndim and array.shape != shape:
             expected = f"expected {shape} for sites of shape {edges.shape}"
             raise ValueError(f"weights[{number}] has shape {array.shape}, {expected}")

@@ -8,7 +8,7 @@ import numpy as np
 class Model:
     """A model whose labellings are arrays."""
 
-    def take(self, x: np.ndarray, y: np.ndarray, numbers: np.ndarray, taken: np.ndarray) -> None:
+    def apply_components(self, x: np.ndarray, y: np.ndarray, numbers: np.ndarray, taken: np.ndarray) -> None:
         """Set x to y, in place, on the components (as `components` numbers them) that are taken."""
         from treefield.kernels.components import take_components
 

@@ -27,7 +27,7 @@ from treefield.kernels.kinds import (
     Truncated,
     WindowRule,
 )
-from treefield.validation import real_array, real_scalar, smallest_dtype
+from treefield.validation import as_real_array, as_real_scalar, smallest_dtype
 
 _WIDEST_WINDOW = 400  # labels: beyond, the lower envelope beats the window
 _SHORT_WINDOW = 4  # labels to either side: up to here, the window beats the distance transform
@@ -86,7 +86,7 @@ class Potts(Pairwise):
     """
 
     def __init__(self, weight: float) -> None:
-        self.weight = real_scalar(weight, "weight")
+        self.weight = as_real_scalar(weight, "weight")
 
     def __repr__(self) -> str:
         return f"Potts({self.weight:g})"
@@ -110,13 +110,13 @@ class _Truncated(Pairwise):
     """weight * min(distance(v_a, v_b), cutoff) for labels at positions v."""
 
     def __init__(self, weight: float, cutoff: float, values: Any = None) -> None:
-        self.weight = real_scalar(weight, "weight")
-        self.cutoff = real_scalar(cutoff, "cutoff", infinite=True)
+        self.weight = as_real_scalar(weight, "weight")
+        self.cutoff = as_real_scalar(cutoff, "cutoff", infinite=True)
         if self.cutoff < 0:
             raise ValueError(f"cutoff must be at least 0 (inf for none), got {self.cutoff:g}")
         self.values = None
         if values is not None:
-            self.values = real_array(values, "values").astype(np.float64)
+            self.values = as_real_array(values, "values").astype(np.float64)
             if self.values.ndim != 1 or not np.isfinite(self.values).all():
                 raise ValueError(
                     f"values must be a 1-D array of finite positions, one per label, got shape {self.values.shape}"
@@ -237,7 +237,7 @@ class Table(Pairwise):
     """
 
     def __init__(self, V: Any) -> None:
-        array = real_array(V, "V")
+        array = as_real_array(V, "V")
         self.V = array.astype(smallest_dtype(array, "V")).astype(np.float64)
         if self.V.ndim != 2 or self.V.shape[0] != self.V.shape[1] or self.V.size == 0:
             raise ValueError(f"V must be a square table (labels, labels), got shape {self.V.shape}")
@@ -265,7 +265,7 @@ class EdgeTables(Pairwise):
     def __init__(self, tables: Sequence[Any]) -> None:
         if not isinstance(tables, list | tuple):
             raise TypeError(f"tables must be a list of arrays, one per axis, got {type(tables).__name__}")
-        self.tables = [real_array(table, f"tables[{axis}]") for axis, table in enumerate(tables)]
+        self.tables = [as_real_array(table, f"tables[{axis}]") for axis, table in enumerate(tables)]
         for axis, table in enumerate(self.tables):
             refuse_nan(table, f"tables[{axis}]")
 
@@ -319,7 +319,7 @@ def _tabulate(function: Callable[[int, int], float], labels: int) -> np.ndarray:
     for a in range(labels):
         for b in range(labels):
             name = f"what the pairwise function gives for labels ({a}, {b})"
-            table[a, b] = real_scalar(function(a, b), name, infinite=True)
+            table[a, b] = as_real_scalar(function(a, b), name, infinite=True)
     refuse_nan(table, "the table of the pairwise function")
     return table
 

@@ -14,7 +14,7 @@ from treefield.models.lattice import lattice
 from treefield.models.pairwise import EdgeTables, Pairwise, as_pairwise
 from treefield.models.stores import discard, label_store
 from treefield.models.tiles import Box, Tile, cut, grown, halo_of
-from treefield.validation import check_labels, count, memory_size, real_array
+from treefield.validation import as_byte_count, as_count, as_real_array, check_labels
 
 LEAST = 4  # sites along a side of a tile
 _STEP = 64  # sides are multiples of this, if they are not given
@@ -92,7 +92,7 @@ class TiledMRF:
             raise TypeError("EdgeTables do not go with tiles: give one table, and weights for its edges")
         self.pairwise.table(self.labels)  # it must know all labels
         self.weights = _checked_weights(weights, self.shape)
-        self._limit = memory_size(memory_limit, "memory_limit")
+        self._limit = as_byte_count(memory_limit, "memory_limit")
         self.tile = self._checked_tile(tile)
         self._store = store
 
@@ -113,7 +113,7 @@ class TiledMRF:
 
     def costs(self, box: Box) -> np.ndarray:
         """The unary costs of a box."""
-        found = real_array(self._unary(box) if callable(self._unary) else self._unary[box], "unary")
+        found = as_real_array(self._unary(box) if callable(self._unary) else self._unary[box], "unary")
         expected = (*(part.stop - part.start for part in box), self.labels)
         if found.shape != expected:
             raise ValueError(f"unary gave shape {found.shape} for the box {shown(box)}, expected {expected}")
@@ -183,7 +183,7 @@ class TiledMRF:
         sides = [tile] * len(self.shape) if np.ndim(tile) == 0 else list(tile)
         if len(sides) != len(self.shape):
             raise ValueError(f"tile has {len(sides)} entries, but the grid has {len(self.shape)} axes")
-        return tuple(min(count(side, "tile", min(n, LEAST)), n) for side, n in zip(sides, self.shape, strict=True))
+        return tuple(min(as_count(side, "tile", min(n, LEAST)), n) for side, n in zip(sides, self.shape, strict=True))
 
     @functools.cached_property
     def _side(self) -> int:
@@ -209,8 +209,8 @@ def _extent(unary: Any, shape: Any, labels: Any) -> tuple[tuple[int, ...], int]:
     if callable(unary):
         if shape is None or labels is None:
             raise TypeError("with a function for the unary, shape= and labels= must be given")
-        sites = tuple(count(n, "shape", 1) for n in np.atleast_1d(shape).tolist())
-        number = count(labels, "labels", 1)
+        sites = tuple(as_count(n, "shape", 1) for n in np.atleast_1d(shape).tolist())
+        number = as_count(labels, "labels", 1)
     else:
         if not hasattr(unary, "shape") or not hasattr(unary, "__getitem__"):
             raise TypeError(f"unary must be an array or a function of a box, got {type(unary).__name__}")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from treefield.moves.protocol import restore, state_of
-from treefield.validation import count, fields, real_scalar
+from treefield.validation import as_count, as_real_scalar, fields
 
 _RAISE = 0.8  # the paper's factor on beta
 _LOW, _HIGH = 0.45, 0.55  # acceptance rates between which beta stays
@@ -59,7 +59,7 @@ class Metropolis(_Rule):
 
     def __init__(self, beta: float | None = None) -> None:
         self.adapts = beta is None
-        self.beta = 1.0 if beta is None else real_scalar(beta, "beta", infinite=True)
+        self.beta = 1.0 if beta is None else as_real_scalar(beta, "beta", infinite=True)
         if self.beta < 0:
             raise ValueError(f"beta must be at least 0 (0 accepts all, inf is greedy), got {self.beta}")
         self.taken = self.tried = 0
@@ -94,11 +94,11 @@ class Metropolis(_Rule):
 
     def set_state(self, state: dict[str, Any]) -> None:
         beta, taken, tried = fields(state, "the state of Metropolis", "beta", "taken", "tried")
-        beta = real_scalar(beta, "beta", infinite=True)
+        beta = as_real_scalar(beta, "beta", infinite=True)
         if not _LEAST <= beta <= _MOST if self.adapts else beta != self.beta:
             raise ValueError(f"beta = {beta:g} cannot be the state of {self!r}")
-        tried = count(tried, "tried")
-        taken = count(taken, "taken")
+        tried = as_count(tried, "tried")
+        taken = as_count(taken, "taken")
         if taken > tried:
             raise ValueError(f"taken must be at most tried, got {taken} and {tried}")
         self.beta, self.taken, self.tried = beta, taken, tried
@@ -155,7 +155,7 @@ class PerComponent:
         taken = self.rule.decide(finite, forbidden, rng)
         if not taken.any():
             return None
-        mrf.take(x, y, numbers, taken)
+        mrf.apply_components(x, y, numbers, taken)
         return float(finite[taken].sum())
 
     def get_state(self) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from treefield.moves.protocol import ascending
-from treefield.validation import choice, labels_of, real_scalar
+from treefield.validation import as_choice, as_flat_input, as_real_scalar
 
 
 class BallJump:
@@ -35,9 +35,9 @@ class BallJump:
     """
 
     def __init__(self, label: str = "scramble", size: tuple[int, int] = (4, 64), density: float = 0.5) -> None:
-        self.label = choice(label, "label", ("scramble", "best", "neighbour", "random"))
+        self.label = as_choice(label, "label", ("scramble", "best", "neighbour", "random"))
         self.size = ascending(size, "size", "number of sites")
-        self.density = real_scalar(density, "density")
+        self.density = as_real_scalar(density, "density")
         if self.density <= 0:
             raise ValueError(f"density must be above 0, got {self.density}")
 
@@ -54,7 +54,7 @@ class BallJump:
 
         if not hasattr(mrf, "kernel_graph"):
             raise TypeError(f"BallJump is for graphs; on a {type(mrf).__name__} use BoxJump, or take its to_graph()")
-        flat, y = labels_of(x, mrf), x.copy()
+        flat, y = as_flat_input(x, mrf), x.copy()
         graph, out = mrf.kernel_graph(), y.reshape(-1)
         centres, ends, sites, seen = self._draw(mrf, graph, rng)
         if self.label == "scramble":

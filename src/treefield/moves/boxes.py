@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from treefield.moves.protocol import ascending
-from treefield.validation import choice, labels_of, real_scalar, refuse_graph
+from treefield.validation import as_choice, as_flat_input, as_real_scalar, check_has_lines
 
 
 class BoxJump:
@@ -35,9 +35,9 @@ class BoxJump:
     """
 
     def __init__(self, label: str = "best", size: tuple[int, int] = (3, 24), density: float = 0.5) -> None:
-        self.label = choice(label, "label", ("best", "neighbour", "random", "scramble"))
+        self.label = as_choice(label, "label", ("best", "neighbour", "random", "scramble"))
         self.size = ascending(size, "size", "side of a box")
-        self.density = real_scalar(density, "density")
+        self.density = as_real_scalar(density, "density")
         if self.density <= 0:
             raise ValueError(f"density must be above 0, got {self.density}")
 
@@ -47,8 +47,8 @@ class BoxJump:
     def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
         from treefield.kernels import regions
 
-        refuse_graph(mrf, "BoxJump is for grids", "use BallJump")
-        labels_of(x, mrf)
+        check_has_lines(mrf, "BoxJump is for grids", "use BallJump")
+        as_flat_input(x, mrf)
         y = x.copy()
         shape = np.array((1, *mrf.shape)[-3:])
         low, high = self._draw(shape, rng)

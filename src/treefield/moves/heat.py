@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from treefield.moves.protocol import ascending, falling, usual_temperatures
-from treefield.validation import labels_of, model
+from treefield.validation import as_flat_input, check_model
 
 _LEAST, _SHORT, _LONG = 8, 16, 4096  # sweeps: the fewest, and between which numbers the most are
 _HOTTER = 3.0  # trees hold together where single sites do not
@@ -66,8 +66,8 @@ class HeatJump:
 
     def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
         """Return a changed copy of `x`."""
-        model(mrf)
-        labels_of(x, mrf)
+        check_model(mrf)
+        as_flat_input(x, mrf)
         if self.trees and not hasattr(mrf, "tree_sampler"):
             raise TypeError(f"HeatJump(trees=True) is for graphs, got a {type(mrf).__name__}; leave trees out")
         if self._mrf is not mrf:

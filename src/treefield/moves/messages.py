@@ -8,7 +8,7 @@ import numpy as np
 
 from treefield.trees import schedules
 from treefield.trees.lines import AxisLines, WorkSpace
-from treefield.validation import axis_of, generator, labelling, model, real_scalar, refuse_graph
+from treefield.validation import as_axis, as_generator, as_labelling, as_real_scalar, check_has_lines, check_model
 
 _DIMENSIONS = 3  # at most, of a grid
 _TEMPERATURE = 2.0  # times the mean gap: jumps that far won most on Ising fields and stereo pairs alike
@@ -51,13 +51,13 @@ class MessageJump:
     """
 
     def __init__(self, temperature: float | None = None, closeness: float | None = None, axis: int = -1) -> None:
-        self.temperature = None if temperature is None else real_scalar(temperature, "temperature")
+        self.temperature = None if temperature is None else as_real_scalar(temperature, "temperature")
         if self.temperature is not None and self.temperature <= 0:
             raise ValueError(f"temperature must be positive, got {self.temperature:g}")
-        self.closeness = None if closeness is None else real_scalar(closeness, "closeness")
+        self.closeness = None if closeness is None else as_real_scalar(closeness, "closeness")
         if self.closeness is not None and self.closeness < 0:
             raise ValueError(f"closeness must be at least 0, got {self.closeness:g}")
-        self.axis = axis_of(axis, _DIMENSIONS)
+        self.axis = as_axis(axis, _DIMENSIONS)
         self._lines: AxisLines | None = None
         self._gap = 1.0
 
@@ -73,10 +73,10 @@ class MessageJump:
 
     def __call__(self, x: Any, mrf: Any, rng: Any) -> np.ndarray:
         """Return a changed copy of `x`."""
-        model(mrf)
-        refuse_graph(mrf, "MessageJump solves the lines of a grid", "use BallJump")
-        y = labelling(x, mrf)
-        seed = int(generator(rng).integers(2**63))
+        check_model(mrf)
+        check_has_lines(mrf, "MessageJump solves the lines of a grid", "use BallJump")
+        y = as_labelling(x, mrf)
+        seed = int(as_generator(rng).integers(2**63))
         if self._lines is None or self._lines.mrf is not mrf:
             self._prepare(mrf)
         temperature = _TEMPERATURE * self._gap if self.temperature is None else self.temperature
@@ -87,11 +87,11 @@ class MessageJump:
     def _prepare(self, mrf: Any) -> None:
         """Pack the lines of a model, and measure its mean gap: a scale that depends on the model alone, so that a
         search that is resumed jumps as one that never stopped."""
-        from treefield.kernels.jit import loading
+        from treefield.kernels.jit import as_compile_time
 
-        plan = schedules.bands(mrf.shape, axis_of(self.axis, len(mrf.shape)) % len(mrf.shape), mrf.labels)
+        plan = schedules.bands(mrf.shape, as_axis(self.axis, len(mrf.shape)) % len(mrf.shape), mrf.labels)
         self._lines = AxisLines(mrf, plan, WorkSpace(mrf, [plan]))
-        with loading():
+        with as_compile_time():
             self._lines.draw(np.zeros(1, np.int32), plan.blocks[:0], 0.0, 1.0, 0)
         gaps, sites = self._draw(mrf.unary.argmin(axis=-1).astype(np.int32), 0.0, 1.0, 0)
         self._gap = gaps / sites if gaps > 0 else 1.0  # where all labels are alike any scale will do

@@ -12,7 +12,7 @@ from treefield.moves.boxes import BoxJump
 from treefield.moves.heat import HeatJump
 from treefield.moves.protocol import own_work, restore, state_of
 from treefield.moves.segments import SegmentJump
-from treefield.validation import count, fields, not_negative
+from treefield.validation import as_count, as_non_negative, fields
 
 _MEMORY = 0.5  # how much of what a kind has won counts after its next use
 _NOTHING = 1e-200  # a rate below is that of kinds that have long won nothing
@@ -134,9 +134,11 @@ class MixedJump:
             if not isinstance(values, list) or len(values) != len(self.jumps):
                 raise ValueError(f"{name} must be a list of {len(self.jumps)} values, one for each jump")
         won, spent, uses, inner = lists
-        self.won, self.spent = (np.array([not_negative(v, "won and spent") for v in values]) for values in (won, spent))
-        self.uses = np.array([count(value, "uses") for value in uses], np.int64)
-        self.last = count(last, "last")
+        self.won, self.spent = (
+            np.array([as_non_negative(v, "won and spent") for v in values]) for values in (won, spent)
+        )
+        self.uses = np.array([as_count(value, "uses") for value in uses], np.int64)
+        self.last = as_count(last, "last")
         if self.last >= len(self.jumps):
             raise ValueError(f"last must be the number of one of {len(self.jumps)} jumps, got {last}")
         for jump, learnt in zip(self.jumps, inner, strict=True):

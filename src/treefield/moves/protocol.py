@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from treefield.validation import count, labelling, real_scalar
+from treefield.validation import as_count, as_labelling, as_real_scalar
 
 _ACCEPTANCE = 4.0  # labels' worth of a sweep, for every site
 _TRIALS = 64  # changes by which temperatures are judged, and labellings where each gives few
@@ -28,7 +28,7 @@ def jumped(jump: Callable[..., Any], x: np.ndarray, mrf: Any, rng: np.random.Gen
     if np.may_share_memory(y, x):
         raise ValueError(f"{name} must return a changed copy of x and leave x alone, but {jump!r} gave x itself")
     try:
-        return labelling(y, mrf, "it", copy=False)
+        return as_labelling(y, mrf, "it", copy=False)
     except ValueError as error:
         raise ValueError(f"{name} must return a labelling, but of what {jump!r} gave {error}") from None
 
@@ -77,7 +77,7 @@ def falling(temperatures: Any) -> tuple[float, float]:
     """Two temperatures, hot and cold, or an error."""
     if not isinstance(temperatures, list | tuple) or len(temperatures) != 2:
         raise ValueError(f"temperatures must be two numbers, hot and cold, got {temperatures!r}")
-    hot, cold = (real_scalar(t, f"temperatures[{i}]") for i, t in enumerate(temperatures))
+    hot, cold = (as_real_scalar(t, f"temperatures[{i}]") for i, t in enumerate(temperatures))
     if not hot >= cold > 0:
         raise ValueError(f"temperatures must be above 0 and must not rise, got {hot:g} and {cold:g}")
     return hot, cold
@@ -87,7 +87,7 @@ def ascending(value: Any, name: str, what: str) -> tuple[int, int]:
     """Two positive integers, the least and the greatest of something, or an error."""
     if not isinstance(value, list | tuple) or len(value) != 2:
         raise ValueError(f"{name} must be two integers, the least and the greatest {what}, got {value!r}")
-    least, most = count(value[0], f"{name}[0]", 1), count(value[1], f"{name}[1]", 1)
+    least, most = as_count(value[0], f"{name}[0]", 1), as_count(value[1], f"{name}[1]", 1)
     if least > most:
         raise ValueError(f"{name} must ascend, got {(least, most)}")
     return least, most

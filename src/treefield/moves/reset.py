@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from treefield.validation import real_scalar
+from treefield.validation import as_real_scalar
 
 
 class _ResetJump(abc.ABC):
@@ -97,14 +97,14 @@ class LevyJump(_ResetJump):
 
 
 def _share(value: Any, name: str) -> float:
-    number = real_scalar(value, name)
+    number = as_real_scalar(value, name)
     if not 0 < number <= 1:
         raise ValueError(f"{name} is a share of the sites and must be above 0 and at most 1, got {number:g}")
     return number
 
 
 def _positive(value: Any, name: str) -> float:
-    number = real_scalar(value, name)
+    number = as_real_scalar(value, name)
     if number <= 0:
         raise ValueError(f"{name} must be above 0, got {number:g}")
     return number

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from treefield.validation import choice, count, labels_of, real_scalar
+from treefield.validation import as_choice, as_count, as_flat_input, as_real_scalar
 
 
 class SegmentJump:
@@ -34,11 +34,11 @@ class SegmentJump:
     """
 
     def __init__(self, label: str = "neighbour", share: float = 0.3, shift: int = 3) -> None:
-        self.label = choice(label, "label", ("neighbour", "shift"))
-        self.share = real_scalar(share, "share")
+        self.label = as_choice(label, "label", ("neighbour", "shift"))
+        self.share = as_real_scalar(share, "share")
         if not 0 < self.share <= 1:
             raise ValueError(f"share must be above 0 and at most 1, got {self.share}")
-        self.shift = count(shift, "shift", 1)
+        self.shift = as_count(shift, "shift", 1)
 
     def __repr__(self) -> str:
         shift = f", shift={self.shift}" if self.label == "shift" else ""
@@ -51,7 +51,7 @@ class SegmentJump:
     def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
         from treefield.kernels import regions
 
-        flat, y = labels_of(x, mrf), x.copy()
+        flat, y = as_flat_input(x, mrf), x.copy()
         numbers, segments = mrf.segments(flat)
         sizes, own = np.zeros(segments, np.int32), np.empty(segments, np.int32)
         regions.describe_segments(flat, numbers, sizes, own)

@@ -9,7 +9,7 @@ import numpy as np
 
 from treefield.moves.accept import PerComponent
 from treefield.moves.protocol import restore, state_of
-from treefield.validation import count, fields
+from treefield.validation import as_count, fields
 
 
 class Unvisited:
@@ -37,7 +37,7 @@ class Unvisited:
         if isinstance(accept, type) or not callable(accept):
             raise TypeError(f"accept must be an acceptance such as Metropolis() or PerComponent(), got {accept!r}")
         self.accept = accept
-        self.length = count(length, "length", 1)
+        self.length = as_count(length, "length", 1)
         self._places: OrderedDict[int, None] = OrderedDict()  # in the order of their visits
 
     def __repr__(self) -> str:
@@ -60,7 +60,7 @@ class Unvisited:
         taken[new] = self.accept.rule.decide(finite[new], forbidden[new], rng)
         if not taken.any():
             return None
-        mrf.take(x, y, numbers, taken)
+        mrf.apply_components(x, y, numbers, taken)
         self._remember(leaving[taken])
         return float(finite[taken].sum())
 

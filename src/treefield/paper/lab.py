@@ -17,7 +17,7 @@ from treefield.paper.methods import METHODS
 from treefield.paper.sources import Sources
 from treefield.results import MAPResult
 from treefield.solvers.run import INTERRUPTED
-from treefield.validation import count, thread_count
+from treefield.validation import as_count, thread_count
 from treefield.viz.report import Drawing, Section
 
 _RESOLUTION = 130  # of the PNG files, dots per inch
@@ -53,7 +53,7 @@ class Lab:
         threads: int | None = None,
         tell: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.effort, self.seed, self.tell = effort, count(seed, "seed"), tell
+        self.effort, self.seed, self.tell = effort, as_count(seed, "seed"), tell
         self.threads = None if threads is None else thread_count(threads)
         self._sources = sources
 

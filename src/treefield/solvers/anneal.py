@@ -12,7 +12,7 @@ from treefield.moves.protocol import falling, usual_temperatures
 from treefield.results import MAPResult
 from treefield.solvers.checkpoint import opened
 from treefield.solvers.run import Run, begin, checked_limits
-from treefield.validation import choice, fields, model
+from treefield.validation import as_choice, check_model, fields
 
 _MAXITER = 1000  # sweeps where no limit is given
 
@@ -65,8 +65,8 @@ def anneal(
     >>> tf.anneal(mrf, maxiter=200, rng=0).fun <= tf.icm(mrf, rng=0).fun
     True
     """
-    model(mrf)
-    choice(schedule, "schedule", ("geometric", "log"))
+    check_model(mrf)
+    as_choice(schedule, "schedule", ("geometric", "log"))
     given = None if temperatures is None else falling(temperatures)
     limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress)
     if limits["maxiter"] is None and limits["time_limit"] is None:  # a schedule has an end, however patient
@@ -90,7 +90,7 @@ def anneal(
         hot, cold = usual or usual_temperatures(mrf, rng)
         sites = mrf.sampler()
         state: tuple[dict[str, Any], dict[str, np.ndarray]] = {"temperatures": (hot, cold)}, {}
-        while run.goes_on():
+        while run.should_continue():
             temperature = _temperature(schedule, hot, cold, run)
             run.figures["temperature"] = temperature
             run.record(sites.sample(run.x, temperature, rng))

@@ -29,7 +29,7 @@ import numpy as np
 from treefield.models.stores import label_dtype
 from treefield.results import TRACE
 from treefield.solvers.identity import model_digest
-from treefield.validation import fields, labels_of
+from treefield.validation import as_flat_input, fields
 
 _FORMAT = "treefield checkpoint 2"
 _MAGIC = f"{_FORMAT}\n".encode()
@@ -213,10 +213,10 @@ def checked_path(path: Any) -> str:
         raise ValueError(f"checkpoint {path} is a loop of symbolic links; give another path, or remove it") from None
 
 
-def as_labelling(array: np.ndarray, mrf: Any, name: str) -> np.ndarray:
+def as_saved_labelling(array: np.ndarray, mrf: Any, name: str) -> np.ndarray:
     """A saved labelling as int32, or an error if a label is out of range."""
     x = np.ascontiguousarray(array, np.int32)
-    labels_of(x, mrf, name)
+    as_flat_input(x, mrf, name)
     return x
 
 

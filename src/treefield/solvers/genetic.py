@@ -11,11 +11,11 @@ import numpy as np
 from treefield.moves.protocol import jumped, restore, state_of, work
 from treefield.moves.reset import UniformJump
 from treefield.results import MAPResult
-from treefield.solvers.checkpoint import as_labelling, compact, opened
+from treefield.solvers.checkpoint import as_saved_labelling, compact, opened
 from treefield.solvers.identity import described
 from treefield.solvers.merge import merge_into
 from treefield.solvers.run import Run, begin, checked_limits
-from treefield.validation import choice, count, fields, function, model
+from treefield.validation import as_callable, as_choice, as_count, check_model, fields
 
 _MAXITER = 100  # generations where no limit is given
 
@@ -82,12 +82,12 @@ def genetic(
     >>> tf.genetic(mrf, population=6, maxiter=10, rng=0).fun <= tf.t_icm(mrf, rng=0).fun
     True
     """
-    model(mrf)
-    population = count(population, "population", 2)
-    choice(crossover, "crossover", ("merge", "site"))
+    check_model(mrf)
+    population = as_count(population, "population", 2)
+    as_choice(crossover, "crossover", ("merge", "site"))
     of = "(x, mrf, rng), such as moves.UniformJump()"
-    mutation = UniformJump() if mutation is None else function(mutation, "mutation", of)
-    inner_iter = count(inner_iter, "inner_iter", 1)
+    mutation = UniformJump() if mutation is None else as_callable(mutation, "mutation", of)
+    inner_iter = as_count(inner_iter, "inner_iter", 1)
     options = {"order": order, "bands": bands, "memory": memory, "threads": threads}
     trees = mrf.search_trees if trees is None else trees
     mrf.check_tree_set(trees, **options)
@@ -107,7 +107,7 @@ def genetic(
             run.record(search.gain(), iterations=0)
         else:
             run.resume(saved, rng, search.restore)
-        while run.goes_on():
+        while run.should_continue():
             search.breed()
             run.record(search.gain())
             run.save(file, rng, search.state)
@@ -130,7 +130,7 @@ class _Population:
         """The first individuals: the start, and mutations of it or random labellings."""
         x = self._run.x
         grown = [self._grown(x.copy())]
-        while len(grown) < size and not self._run.late():
+        while len(grown) < size and not self._run.out_of_time():
             young = self._mrf.random_labels(self._rng) if random else self._mutated(x)
             grown.append(self._grown(young))
         self._select([(self._rank(x), x) for x in grown], size)
@@ -139,7 +139,7 @@ class _Population:
         """One generation."""
         children: list[tuple[tuple[int, float], np.ndarray]] = []
         size = len(self._individuals)
-        while len(children) < size and not (children and self._run.late()):
+        while len(children) < size and not (children and self._run.out_of_time()):
             first, second = self._parents()
             child = self._child(self._individuals[first], self._individuals[second])
             children.append((self._rank(child), child))
@@ -175,7 +175,7 @@ class _Population:
 
     def _grown(self, x: np.ndarray) -> np.ndarray:
         for sweep in range(self._inner_iter):
-            if sweep > 0 and self._run.late():
+            if sweep > 0 and self._run.out_of_time():
                 break
             self._trees.sweep(x, self._rng, reverse=(self._run.nit + sweep) % 2 == 1)
         return x
@@ -204,7 +204,7 @@ class _Population:
     def restore(self, numbers: Any, arrays: dict[str, np.ndarray]) -> None:
         """Set the individuals and the mutation to what `state` returned, or raise an error."""
         (mutation,) = fields(numbers, "search", "mutation")
-        self._individuals = [as_labelling(x, self._mrf, "population") for x in arrays["population"]]
+        self._individuals = [as_saved_labelling(x, self._mrf, "population") for x in arrays["population"]]
         if not np.array_equal(self._individuals[0], self._run.x):
             raise ValueError("x is not the first individual of the population")
         restore(self._mutation, mutation)

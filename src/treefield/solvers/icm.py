@@ -7,7 +7,7 @@ from typing import Any
 
 from treefield.results import MAPResult
 from treefield.solvers.run import begin, checked_limits, descend
-from treefield.validation import model
+from treefield.validation import check_model
 
 
 def icm(
@@ -43,7 +43,7 @@ def icm(
     >>> tf.icm(mrf, rng=0).fun >= tf.t_icm(mrf, rng=0).fun
     True
     """
-    model(mrf)
+    check_model(mrf)
     limits = checked_limits(maxiter, time_limit, callback, progress=progress)
     run, rng = begin("icm", mrf, x0, rng, limits)
     return descend(run, lambda: mrf.tree_set("sites"), rng, "site")

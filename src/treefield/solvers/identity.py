@@ -28,7 +28,7 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
 
 def model_digest(mrf: Any) -> str:
     """A digest of everything that makes a model."""
-    return _Content().digest(mrf.parts()).hex()
+    return _Content().digest(mrf.fingerprint_parts()).hex()
 
 
 def described(part: Any, name: str) -> str:
@@ -122,7 +122,7 @@ def _parts_of(part: Any) -> Iterator[Any]:
     elif isinstance(part, dict):
         yield from part.items()
     elif hasattr(part, "energy_parts"):  # a model
-        yield from part.parts()
+        yield from part.fingerprint_parts()
     elif type(part).__module__.startswith("treefield.") and type(part).__repr__ is object.__repr__:
         raise TypeError(f"{type(part).__name__} holds buffers that change with use; name the trees with trees= instead")
     else:

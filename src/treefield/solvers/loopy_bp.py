@@ -7,7 +7,7 @@ from typing import Any
 
 from treefield.results import MAPResult
 from treefield.solvers.run import CONVERGED, begin, checked_limits
-from treefield.validation import choice, model, real_scalar
+from treefield.validation import as_choice, as_real_scalar, check_model
 
 _MAXITER = 100  # where no limit is given
 
@@ -65,10 +65,10 @@ def loopy_bp(
     >>> res.message
     'converged: messages no longer change'
     """
-    model(mrf)
-    choice(schedule, "schedule", ("parallel", "sequential"))
-    choice(decoding, "decoding", ("independent", "sequential"))
-    damping = real_scalar(damping, "damping")
+    check_model(mrf)
+    as_choice(schedule, "schedule", ("parallel", "sequential"))
+    as_choice(decoding, "decoding", ("independent", "sequential"))
+    damping = as_real_scalar(damping, "damping")
     if not 0 <= damping < 1:
         raise ValueError(f"damping must be at least 0 and below 1, got {damping:g}")
     limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, tol=tol, default=_MAXITER)
@@ -79,10 +79,10 @@ def loopy_bp(
         update = beliefs.update_all if schedule == "parallel" else beliefs.update_in_turn
         decode = beliefs.decode if decoding == "independent" else beliefs.decode_in_turn
         settled = limits["tol"] * mrf.scale * (1 - damping)
-        while run.goes_on():
+        while run.should_continue():
             change = update(damping)
             decode(run.x)
             run.record(None)
-            if change <= settled and run.goes_on():
+            if change <= settled and run.should_continue():
                 run.stop(CONVERGED, "converged: messages no longer change")
     return run.result()

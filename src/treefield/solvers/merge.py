@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from treefield.moves.accept import not_worse
-from treefield.validation import labelling, model
+from treefield.validation import as_labelling, check_model
 
 
 def merge(mrf: Any, x: Any, y: Any) -> np.ndarray:
@@ -34,9 +34,9 @@ def merge(mrf: Any, x: Any, y: Any) -> np.ndarray:
     >>> tf.merge(mrf, [[0, 0, 0]], [[1, 0, 1]])
     array([[0, 0, 1]], dtype=int32)
     """
-    model(mrf)
-    x = labelling(x, mrf, "x")
-    y = labelling(y, mrf, "y", copy=False)
+    check_model(mrf)
+    x = as_labelling(x, mrf, "x")
+    y = as_labelling(y, mrf, "y", copy=False)
     merge_into(mrf, x, y)
     return x
 
@@ -44,4 +44,4 @@ def merge(mrf: Any, x: Any, y: Any) -> np.ndarray:
 def merge_into(mrf: Any, x: np.ndarray, y: np.ndarray) -> None:
     """The same in place on `x`, of labellings that are known to be valid."""
     numbers, finite, forbidden = mrf.components(x, y)
-    mrf.take(x, y, numbers, not_worse(finite, forbidden))
+    mrf.apply_components(x, y, numbers, not_worse(finite, forbidden))

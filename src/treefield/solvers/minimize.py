@@ -9,14 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 from treefield.results import MAPResult
+from treefield.solvers.auto import search_auto
 from treefield.solvers.elimination import eliminated
-from treefield.solvers.guided import guided
 from treefield.solvers.run import checked_limits
 from treefield.solvers.start import check_start
 from treefield.solvers.tiles import by_tiles
 from treefield.solvers.tree_bp import tree_bp
 from treefield.trees.forests import CycleError
-from treefield.validation import choice, generator, is_tiled, memory_size, model, thread_count
+from treefield.validation import as_byte_count, as_choice, as_generator, check_model, is_tiled, thread_count
 
 METHODS = ("auto", "anneal", "genetic", "icm", "loopy_bp", "scan_line", "t_icm", "t_ils", "tree_bp", "trw")
 
@@ -87,8 +87,8 @@ def minimize(
     >>> tf.minimize(mrf, method="icm", rng=0).fun >= res.fun
     True
     """
-    model(mrf, tiles=True)
-    choice(method, "method", METHODS)
+    check_model(mrf, tiles=True)
+    as_choice(method, "method", METHODS)
     given: dict[str, Any] = {"maxiter": maxiter, "time_limit": time_limit, "patience": patience, "callback": callback}
     if method != "auto":
         given |= {"x0": x0, "tol": tol, "memory_limit": memory_limit, "rng": rng, "threads": threads}
@@ -97,7 +97,7 @@ def minimize(
         raise TypeError(f'method="auto" takes no {next(iter(options))}; name a method that does: method="t_ils"')
     limits = checked_limits(**given, progress=progress, tol=_TOL if tol is None else tol)
     thread_count(threads)
-    rng = generator(rng)
+    rng = as_generator(rng)
     if is_tiled(mrf):
         if memory_limit is not None:
             raise ValueError("a TiledMRF has a memory_limit of its own: give it when the model is made")
@@ -110,7 +110,7 @@ def minimize(
             {name: given[name] for name in ("maxiter", "patience")} | {"tol": tol, "threads": threads},
         )
     check_start(mrf, x0)
-    limit = None if memory_limit is None else memory_size(memory_limit, "memory_limit")
+    limit = None if memory_limit is None else as_byte_count(memory_limit, "memory_limit")
     if mrf.has_few_edges and (limit is None or mrf.tree_bytes <= limit):
         with contextlib.suppress(CycleError):
             return _told(tree_bp(mrf), callback)
@@ -118,7 +118,7 @@ def minimize(
     if exact is not None:
         return _told(exact, callback)
     memory, arithmetic = _what_fits(mrf, limit)
-    return guided(mrf, "unary" if x0 is None else x0, rng, limits, threads, memory, arithmetic)
+    return search_auto(mrf, "unary" if x0 is None else x0, rng, limits, threads, memory, arithmetic)
 
 
 def _told(result: MAPResult, callback: Callable[[MAPResult], Any] | None) -> MAPResult:
@@ -145,7 +145,7 @@ def _solver(method: str) -> Callable[..., MAPResult]:
 
 def takes(method: str) -> list[str]:
     """The keywords that a method takes."""
-    choice(method, "method", METHODS)
+    as_choice(method, "method", METHODS)
     parameters = inspect.signature(minimize if method == "auto" else _solver(method)).parameters
     return [name for name in parameters if name not in ("mrf", "method", "options")]
 

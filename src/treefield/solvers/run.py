@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from treefield.kernels.jit import compile_time, loading
+from treefield.kernels.jit import as_compile_time, compile_time
 from treefield.results import TRACE, MAPResult, relative_gap, tightened
-from treefield.solvers.checkpoint import Checkpoint, Saved, as_labelling, check_stream, check_trace, compact
+from treefield.solvers.checkpoint import Checkpoint, Saved, as_saved_labelling, check_stream, check_trace, compact
 from treefield.solvers.interrupt import Interrupts
 from treefield.solvers.progress import Bar
 from treefield.solvers.start import starting_labelling
-from treefield.validation import count, fields, generator, real_scalar
+from treefield.validation import as_count, as_generator, as_real_scalar, fields
 
 ROUNDING = 1e-9  # relative to the energy: changes below may be rounding
 CONVERGED, MAXITER, TIME_LIMIT, CALLBACK, INTERRUPTED, FORBIDDEN = range(6)
@@ -37,8 +37,8 @@ class Timer:
 class Run:
     """One run of a solver that changes its labelling `x` in place.
 
-    ``with run: while run.goes_on(): ...; run.record(change)``; then `result`. The context swallows Ctrl-C. A solver
-    that can raise the energy says so with ``keep_best()``: then the best labelling is kept beside `x`.
+    ``with run: while run.should_continue(): ...; run.record(change)``; then `result`. The context swallows Ctrl-C. A
+    solver that can raise the energy calls ``keep_best()``: then the best labelling is kept beside `x`.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Run:
         """From now on the energy may rise: keep the best labelling beside `x`."""
         self._best = self.x.copy()
 
-    def goes_on(self) -> bool:
+    def should_continue(self) -> bool:
         """Whether another iteration may start."""
         if self._message:
             return False
@@ -110,20 +110,20 @@ class Run:
             self.stop(CONVERGED, f"converged: {proved}")
         elif self._maxiter is not None and self.nit >= self._maxiter:
             self.stop(MAXITER, f"maxiter = {self._maxiter} iterations made")
-        elif self._out_of_time():
+        elif self._is_out_of_time():
             self.stop(TIME_LIMIT, f"time_limit = {self._time_limit:g} s reached")
         elif self._patience is not None and self.nit - self._last_gain >= self._patience:
             self.stop(CONVERGED, f"no new best in patience = {self._patience} iterations")
         return not self._message
 
-    def late(self) -> bool:
+    def out_of_time(self) -> bool:
         """Whether the time is over within an iteration: no further sweep may start. What is then left of the iteration
         is no part of the run as it would have been, and is not saved."""
-        over = self._out_of_time()
+        over = self._is_out_of_time()
         self._cut = self._cut or over
         return over
 
-    def _out_of_time(self) -> bool:
+    def _is_out_of_time(self) -> bool:
         return self._time_limit is not None and self._timer.seconds() >= self._time_limit
 
     @property
@@ -281,18 +281,18 @@ class Run:
 
     def _restore(self, numbers: Any, arrays: dict[str, np.ndarray]) -> None:
         nit, rank, summed, gained = fields(numbers, "run", "nit", "best_rank", "summed", "gained")
-        self.nit = count(nit, "nit")
+        self.nit = as_count(nit, "nit")
         if not isinstance(rank, list) or len(rank) != 2:
             raise ValueError(f"best_rank must be two numbers, got {rank!r}")
-        self._best_rank = count(rank[0], "best_rank[0]"), real_scalar(rank[1], "best_rank[1]", infinite=True)
+        self._best_rank = as_count(rank[0], "best_rank[0]"), as_real_scalar(rank[1], "best_rank[1]", infinite=True)
         if self._best_rank[0] > 0 and self.mrf.big == math.inf:
             raise ValueError(f"best_rank counts {rank[0]} forbidden costs, but the model has none")
-        self._summed = real_scalar(summed, "summed", infinite=True)
-        self._last_gain = count(gained, "gained")
+        self._summed = as_real_scalar(summed, "summed", infinite=True)
+        self._last_gain = as_count(gained, "gained")
         if self._last_gain > self.nit:
             raise ValueError(f"gained must be at most nit = {self.nit}, got {gained}")
-        np.copyto(self.x, as_labelling(arrays["x"], self.mrf, "x"))
-        best = as_labelling(arrays["best"], self.mrf, "best")
+        np.copyto(self.x, as_saved_labelling(arrays["x"], self.mrf, "x"))
+        best = as_saved_labelling(arrays["best"], self.mrf, "best")
         if self._best is not None:
             np.copyto(self._best, best)
         elif not np.array_equal(best, self.x):
@@ -319,8 +319,8 @@ def begin(
 ) -> tuple[Run, np.random.Generator]:
     """A run within checked limits, and its generator. It starts from `x0`, or with zeros if it is to be resumed from
     `saved`."""
-    rng = generator(rng)
-    with loading():
+    rng = as_generator(rng)
+    with as_compile_time():
         mrf.energy_parts(np.zeros(0, np.int32))
     timer = Timer()
     x = starting_labelling(mrf, x0, rng) if saved is None else np.zeros(mrf.shape, np.int32)
@@ -332,8 +332,8 @@ def descend(run: Run, prepare: Callable[[], Any], rng: np.random.Generator, what
     reached."""
     with run:
         trees = prepare()
-        while run.goes_on():
-            if not run.record(trees.sweep(run.x, rng, reverse=run.nit % 2 == 1)) and run.goes_on():
+        while run.should_continue():
+            if not run.record(trees.sweep(run.x, rng, reverse=run.nit % 2 == 1)) and run.should_continue():
                 run.stop(CONVERGED, f"converged: no {what} lowers the energy any more")
     return run.result()
 
@@ -351,16 +351,16 @@ def checked_limits(
     """The keywords all solvers take, or an error that says what is wrong with them. `default` is the number of
     iterations where nothing limits them."""
     if maxiter is not None:
-        maxiter = count(maxiter, "maxiter")
+        maxiter = as_count(maxiter, "maxiter")
     if patience is not None:
-        patience = count(patience, "patience", 1)
+        patience = as_count(patience, "patience", 1)
     if time_limit is not None:
-        time_limit = real_scalar(time_limit, "time_limit", infinite=True)
+        time_limit = as_real_scalar(time_limit, "time_limit", infinite=True)
         if time_limit < 0:
             raise ValueError(f"time_limit must be at least 0 seconds, got {time_limit}")
         time_limit = None if math.isinf(time_limit) else time_limit
     if tol is not None:
-        tol = real_scalar(tol, "tol")
+        tol = as_real_scalar(tol, "tol")
         if tol < 0:
             raise ValueError(f"tol must be at least 0, got {tol:g}")
     if not isinstance(progress, bool | np.bool_):

@@ -8,7 +8,7 @@ import numpy as np
 
 from treefield.results import MAPResult
 from treefield.solvers.run import CONVERGED, Run, Timer
-from treefield.validation import axis_of, model, real_scalar, refuse_graph
+from treefield.validation import as_axis, as_real_scalar, check_has_lines, check_model
 
 
 def scan_line(mrf: Any, nu: float = 1.0, axis: int = -1) -> MAPResult:
@@ -39,12 +39,12 @@ def scan_line(mrf: Any, nu: float = 1.0, axis: int = -1) -> MAPResult:
     from treefield.trees.lines import AxisLines, WorkSpace
     from treefield.trees.sets import LineSet
 
-    model(mrf)
-    refuse_graph(mrf, "scan_line solves the lines of a grid", "use t_icm")
-    nu = real_scalar(nu, "nu")
+    check_model(mrf)
+    check_has_lines(mrf, "scan_line solves the lines of a grid", "use t_icm")
+    nu = as_real_scalar(nu, "nu")
     if not 0 <= nu <= 1:
         raise ValueError(f"nu must be between 0 and 1, got {nu:g}")
-    axis = axis_of(axis, len(mrf.shape))
+    axis = as_axis(axis, len(mrf.shape))
     timer = Timer()
     # min nu u + V is min u + V / nu; with nu = 0 only forbidden labels are left of the unary
     lines_of = mrf if nu > 0 else mrf.with_unary(np.where(np.isinf(mrf.unary), np.inf, 0))

@@ -8,7 +8,7 @@ from typing import Any
 from treefield.results import MAPResult
 from treefield.solvers.run import begin, checked_limits, descend
 from treefield.solvers.tiles import by_tiles
-from treefield.validation import generator, is_tiled, model
+from treefield.validation import as_generator, check_model, is_tiled
 
 
 def t_icm(
@@ -85,10 +85,10 @@ def t_icm(
     array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1], dtype=int32)
     """
     options = {"order": order, "bands": bands, "memory": memory, "threads": threads}
-    model(mrf, tiles=True)
+    check_model(mrf, tiles=True)
     limits = checked_limits(maxiter, time_limit, callback, progress=progress)
     if is_tiled(mrf):
-        return by_tiles("t_icm", mrf, x0, generator(rng), limits, options | {"trees": trees})
+        return by_tiles("t_icm", mrf, x0, as_generator(rng), limits, options | {"trees": trees})
     mrf.check_tree_set(trees, **options)
     run, rng = begin("t_icm", mrf, x0, rng, limits)
     return descend(run, lambda: mrf.tree_set(trees, **options), rng, "tree")

@@ -17,7 +17,16 @@ from treefield.solvers.identity import described
 from treefield.solvers.parallel import independent_searches
 from treefield.solvers.run import CONVERGED, ROUNDING, Run, begin, checked_limits
 from treefield.solvers.tiles import by_tiles
-from treefield.validation import choice, count, fields, function, generator, is_tiled, labels_of, model
+from treefield.validation import (
+    as_callable,
+    as_choice,
+    as_count,
+    as_flat_input,
+    as_generator,
+    check_model,
+    fields,
+    is_tiled,
+)
 
 _MAXITER = 1000  # where no limit is given; the paper's number on stereo
 
@@ -127,17 +136,17 @@ def t_ils(
     >>> better.fun <= res.fun <= tf.t_icm(mrf, rng=0).fun
     True
     """
-    model(mrf, tiles=True)
-    jump = UniformJump() if jump is None else function(jump, "jump", "(x, mrf, rng), such as moves.UniformJump()")
+    check_model(mrf, tiles=True)
+    jump = UniformJump() if jump is None else as_callable(jump, "jump", "(x, mrf, rng), such as moves.UniformJump()")
     if beta is not None and accept is not None:
         raise ValueError("give either beta or accept, not both: accept=Metropolis(beta) fixes the temperature")
     accept = (
-        Metropolis(beta) if accept is None else function(accept, "accept", "(mrf, x, y, rng), such as Metropolis()")
+        Metropolis(beta) if accept is None else as_callable(accept, "accept", "(mrf, x, y, rng), such as Metropolis()")
     )
-    inner_iter = None if inner_iter is None else count(inner_iter, "inner_iter", 1)
-    max_backtracks = None if max_backtracks is None else count(max_backtracks, "max_backtracks", 1)
-    restarts = count(restarts, "restarts", 1)
-    workers = None if workers is None else count(workers, "workers", 1)
+    inner_iter = None if inner_iter is None else as_count(inner_iter, "inner_iter", 1)
+    max_backtracks = None if max_backtracks is None else as_count(max_backtracks, "max_backtracks", 1)
+    restarts = as_count(restarts, "restarts", 1)
+    workers = None if workers is None else as_count(workers, "workers", 1)
     checkpoint = None if checkpoint is None else checked_path(checkpoint)
     default = _MAXITER if max_backtracks is None else None
     limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, default=default)
@@ -150,11 +159,11 @@ def t_ils(
         given: dict[str, Any] = {"jump": jump, "accept": accept, "local_search": local_search, "inner_iter": inner_iter}
         given |= {"trees": trees, "maxiter": maxiter, "max_backtracks": max_backtracks, "patience": patience}
         given |= {"restarts": restarts, "workers": workers} if restarts > 1 else {}
-        return by_tiles("t_ils", mrf, x0, generator(rng), limits, options | given)
+        return by_tiles("t_ils", mrf, x0, as_generator(rng), limits, options | given)
     searched: Any = None
     if hasattr(local_search, "sweep") and not isinstance(local_search, type):
         searched = local_search
-    elif choice(local_search, "local_search", ("t_icm", "icm")) == "icm":
+    elif as_choice(local_search, "local_search", ("t_icm", "icm")) == "icm":
         trees = "sites"
     trees = mrf.paper_trees if trees is None else trees
     mrf.check_tree_set(trees, **options)
@@ -178,7 +187,7 @@ def t_ils(
         return search(x0, rng, limits, threads, checkpoint)
     if searched is not None:
         raise ValueError("with restarts the local search must be given by its name, not as a tree set: they share it")
-    return independent_searches(search, mrf, x0, generator(rng), limits, restarts, workers, threads, checkpoint)
+    return independent_searches(search, mrf, x0, as_generator(rng), limits, restarts, workers, threads, checkpoint)
 
 
 class _Search:
@@ -220,16 +229,16 @@ class _Search:
     def _goes_on(self) -> bool:
         if self._max_backtracks is not None and self._backtracks >= self._max_backtracks:
             self._run.stop(CONVERGED, f"max_backtracks = {self._max_backtracks} jumps were not accepted")
-        return self._run.goes_on()
+        return self._run.should_continue()
 
     def _iterate(self) -> None:
         run = self._run
         y = jumped(self._jump, run.x, run.mrf, self._rng, "jump")
-        if run.late():
+        if run.out_of_time():
             return
         _, sweeps = self._descend(y)
         change = self._accept(run.mrf, run.x, y, self._rng)
-        labels_of(run.x, run.mrf, "what accept left in x")
+        as_flat_input(run.x, run.mrf, "what accept left in x")
         self._backtracks += change is None
         if hasattr(self._jump, "learn"):
             self._jump.learn(max(0.0, -(change or 0.0)), work(self._jump, run.mrf, sweeps))
@@ -240,7 +249,7 @@ class _Search:
         """Sweep `y` in place; returns the change of energy and the number of sweeps."""
         total, sweeps = 0.0, 0
         while self._inner_iter is None or sweeps < self._inner_iter:
-            if sweeps > 0 and self._run.late():
+            if sweeps > 0 and self._run.out_of_time():
                 break
             change = self.trees.sweep(y, self._rng, reverse=(self._run.nit + sweeps) % 2 == 1)
             total += change
@@ -255,7 +264,7 @@ class _Search:
 
     def _restore(self, numbers: Any, arrays: dict[str, np.ndarray]) -> None:
         backtracks, jump, accept = fields(numbers, "search", "backtracks", "jump", "accept")
-        self._backtracks = count(backtracks, "backtracks")
+        self._backtracks = as_count(backtracks, "backtracks")
         if self._backtracks > self._run.nit:
             raise ValueError(f"backtracks must be at most nit = {self._run.nit}, got {backtracks}")
         restore(self._jump, jump)

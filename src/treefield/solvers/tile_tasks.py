@@ -16,7 +16,7 @@ from treefield.models.tiled import shown
 from treefield.models.tiles import Box, Tile, grown, halo_of, touch
 from treefield.solvers.run import INTERRUPTED
 from treefield.solvers.tiles import Solved, first_labels, seed_of, solve_tile, total_bound
-from treefield.validation import check_labels, real_array
+from treefield.validation import as_real_array, check_labels
 
 Halo = list[tuple[bool, bool]]
 
@@ -35,7 +35,7 @@ class Settings:
 
     def unary(self, block: Any, box: Box) -> np.ndarray:
         """The costs of a box."""
-        found = real_array(block if self.costs is None else self.costs(np.asarray(block)), "unary")
+        found = as_real_array(block if self.costs is None else self.costs(np.asarray(block)), "unary")
         sites = tuple(part.stop - part.start for part in box)
         labels = self.labels or (found.shape[-1] if found.ndim else 0)
         if found.shape != (*sites, labels):

@@ -15,7 +15,7 @@ from treefield.results import TRACE, MAPResult, relative_gap
 from treefield.solvers.interrupt import Interrupts
 from treefield.solvers.progress import Bar
 from treefield.solvers.run import CALLBACK, CONVERGED, FORBIDDEN, INTERRUPTED, MAXITER, TIME_LIMIT, Timer
-from treefield.validation import choice
+from treefield.validation import as_choice
 
 METHODS = ("auto", "t_icm", "t_ils")  # by tiles
 _ROUNDING = 1e-12  # of a tile's energy
@@ -98,9 +98,9 @@ def by_tiles(
     these rounds. The others search all tiles, and then what lies around their borders. Without a start "auto" searches
     the tiles by themselves: what bounds their energies bounds the whole.
     """
-    choice(method, "method of a TiledMRF", METHODS)
+    as_choice(method, "method of a TiledMRF", METHODS)
     if isinstance(x0, str):
-        choice(x0, "x0 of a TiledMRF", STARTS)
+        as_choice(x0, "x0 of a TiledMRF", STARTS)
     elif x0 is not None:
         x0 = x0 if hasattr(x0, "shape") else np.asarray(x0)
         if tuple(x0.shape) != mrf.shape:

@@ -8,7 +8,7 @@ import numpy as np
 
 from treefield.results import MAPResult
 from treefield.solvers.run import CONVERGED, Run, Timer, exact_bound
-from treefield.validation import model
+from treefield.validation import check_model
 
 
 def tree_bp(mrf: Any) -> MAPResult:
@@ -35,7 +35,7 @@ def tree_bp(mrf: Any) -> MAPResult:
     """
     from treefield.trees.forests import CycleError
 
-    model(mrf)
+    check_model(mrf)
     timer = Timer()
     try:
         forest = mrf.whole_tree()

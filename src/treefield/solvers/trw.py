@@ -8,7 +8,7 @@ from typing import Any
 from treefield.results import MAPResult
 from treefield.solvers.run import CONVERGED, begin, checked_limits
 from treefield.trees.fixed_point import ARITHMETICS
-from treefield.validation import choice, model, real_scalar
+from treefield.validation import as_choice, as_real_scalar, check_model
 
 _MAXITER = 1000  # where no limit is given
 _WINDOW = 20  # iterations in which the bound must rise
@@ -65,22 +65,22 @@ def trw(
     >>> res.lower_bound <= res.fun, res.gap < 0.01
     (True, True)
     """
-    model(mrf)
-    choice(arithmetic, "arithmetic", ("auto", *ARITHMETICS))
-    tol = real_scalar(tol, "tol")
+    check_model(mrf)
+    as_choice(arithmetic, "arithmetic", ("auto", *ARITHMETICS))
+    tol = as_real_scalar(tol, "tol")
     limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, tol=tol, default=_MAXITER)
     run, rng = begin("trw", mrf, x0, rng, limits)
     with run:
         run.keep_best()
         dual = mrf.dual(arithmetic)
         rise = Rise(tol)
-        while run.goes_on():
+        while run.should_continue():
             run.bound = dual.iterate(run.x)
             run.record(None)
-            if not rise.goes_on(run.bound):
+            if not rise.should_continue(run.bound):
                 if dual.refine():
                     rise = Rise(tol)
-                elif run.goes_on():
+                elif run.should_continue():
                     run.stop(CONVERGED, "converged: the bound no longer rises")
     return run.result()
 
@@ -91,7 +91,7 @@ class Rise:
     def __init__(self, tol: float) -> None:
         self._tol, self._bounds = tol, []  # type: float, list[float]
 
-    def goes_on(self, bound: float) -> bool:
+    def should_continue(self, bound: float) -> bool:
         """Told the bound after each iteration."""
         self._bounds.append(bound)
         if len(self._bounds) <= _WINDOW:

@@ -21,7 +21,7 @@ class Beliefs:
     def __init__(self, mrf: Any) -> None:
         from treefield.kernels import bp
         from treefield.kernels.arrays import aligned
-        from treefield.kernels.jit import loading
+        from treefield.kernels.jit import as_compile_time
 
         self._mrf, self._rule = mrf, mrf.rule()
         self._field = _field(mrf)
@@ -29,18 +29,18 @@ class Beliefs:
         h, out = (aligned(mrf.labels * LANES, mrf.dtype) for _ in range(2))
         self._scratch = bp.BeliefScratch(belief, costs, sent, h, out, aligned(3 * LANES, np.int64))
         nothing = self._field._replace(rows=0)
-        with loading():
+        with as_compile_time():
             bp.decode(nothing, self._rule, np.zeros(1, np.int32), self._scratch)
 
     def update_all(self, damping: float) -> float:
         """All messages at once, from the old ones; returns the greatest change of one."""
         from treefield.kernels.bp import update_all
-        from treefield.kernels.jit import loading
+        from treefield.kernels.jit import as_compile_time
 
         field = self._field
         if field.fresh.size == 0:
             field = field._replace(fresh=np.zeros_like(field.messages))
-            with loading():
+            with as_compile_time():
                 update_all(field._replace(rows=0), self._rule, damping, self._scratch)
         change = update_all(field, self._rule, damping, self._scratch)
         self._field = field._replace(messages=field.fresh, fresh=field.messages)

@@ -9,7 +9,7 @@ import numpy as np
 
 from treefield.trees.lines import stand_in
 from treefield.trees.schedules import LANES
-from treefield.validation import in_place, real_scalar
+from treefield.validation import as_flat_labels, as_real_scalar
 
 _COLDEST = 1e-30  # the least temperature that float32 can divide by; labels of unlike cost are never mixed so far down
 
@@ -22,7 +22,7 @@ class Checkerboard:
 
     def __init__(self, mrf: Any) -> None:
         from treefield.kernels.anneal import pack_board, sample_board
-        from treefield.kernels.jit import loading
+        from treefield.kernels.jit import as_compile_time
 
         self._mrf = mrf
         self._board = _board(mrf)
@@ -31,7 +31,7 @@ class Checkerboard:
             self._rule = self._rule._replace(tables=np.zeros(mrf.labels**2, self._rule.tables.dtype))
         big = stand_in(mrf, 1.0)
         nothing = self._board._replace(planes=0)
-        with loading():
+        with as_compile_time():
             pack_board(mrf.flat_unary, big, nothing)
             sample_board(np.zeros(0, np.int32), nothing, self._rule, self._heat(1.0), 0)
         pack_board(mrf.flat_unary, big, self._board)
@@ -44,8 +44,8 @@ class Checkerboard:
         """
         from treefield.kernels.anneal import sample_board
 
-        heat = self._heat(real_scalar(temperature, "temperature", infinite=True))
-        return sample_board(in_place(x, self._mrf), self._board, self._rule, heat, int(rng.integers(2**63)))
+        heat = self._heat(as_real_scalar(temperature, "temperature", infinite=True))
+        return sample_board(as_flat_labels(x, self._mrf), self._board, self._rule, heat, int(rng.integers(2**63)))
 
     def cool(self, x: np.ndarray, temperatures: np.ndarray, rng: np.random.Generator) -> float:
         """The same for one temperature after the other."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from treefield.trees.schedules import LANES
-from treefield.validation import in_place, real_scalar
+from treefield.validation import as_flat_labels, as_real_scalar
 
 KEPT = 31  # forests of a tree set that are solved only where something has changed
 _NEGLIGIBLE = 64.0  # a probability of two to minus that
@@ -74,7 +74,7 @@ class SiteCosts(abc.ABC):
     @contextlib.contextmanager
     def of(self, x: np.ndarray) -> Iterator[SiteCosts]:
         """Work on a labelling, which is changed in place when the work is done."""
-        flat = in_place(x, self._mrf)
+        flat = as_flat_labels(x, self._mrf)
         if self._begun:
             self._follow(flat)
         else:
@@ -91,10 +91,10 @@ class SiteCosts(abc.ABC):
 
     def _load(self) -> None:
         """Have the kernels ready."""
-        from treefield.kernels.jit import loading
+        from treefield.kernels.jit import as_compile_time
 
         none, no_heats, seed = np.zeros(0, np.int32), np.zeros(0), np.uint64(0)
-        with loading():
+        with as_compile_time():
             self._follow(none)
             self.update(none)
             self._draw(none, no_heats, no_heats, seed)
@@ -235,7 +235,7 @@ class SiteSampler:
     def sample(self, x: np.ndarray, temperature: float, rng: np.random.Generator) -> float:
         """Draw every site once given its neighbours, in place on an int32 labelling; returns the energy change. A
         temperature of 0 takes the cheapest label, that of infinity any that is not forbidden."""
-        temperature = real_scalar(temperature, "temperature", infinite=True)
+        temperature = as_real_scalar(temperature, "temperature", infinite=True)
         if temperature < 0:
             raise ValueError(f"temperature must be at least 0, got {temperature:g}")
         if temperature > 0:

@@ -20,7 +20,7 @@ from treefield.trees.fixed_point import (
     unit_of,
 )
 from treefield.trees.schedules import LANES
-from treefield.validation import choice, writable
+from treefield.validation import as_choice, as_flat_output
 
 _PARTS = 2**16  # int16 shares are given in units of one in so many
 _EPS = float(np.finfo(np.float64).eps)
@@ -39,7 +39,7 @@ class Dual:
 
     def __init__(self, mrf: Any, arithmetic: str = "auto") -> None:
         self._mrf = mrf
-        choice(arithmetic, "arithmetic", ("auto", *ARITHMETICS))
+        as_choice(arithmetic, "arithmetic", ("auto", *ARITHMETICS))
         if arithmetic == "auto":
             self._finer = list(possible(mrf).items())
         else:
@@ -54,7 +54,7 @@ class Dual:
         """Have the kernels ready; the costs are brought in when they are first needed, by whoever needs them."""
         from treefield.kernels import strips, trw
         from treefield.kernels.arrays import aligned
-        from treefield.kernels.jit import loading
+        from treefield.kernels.jit import as_compile_time
 
         self.arithmetic, self._scale, dtype = arithmetic, scale, np.dtype(arithmetic)
         self._rule = self._mrf.rule(dtype)
@@ -62,7 +62,7 @@ class Dual:
         self._scratch = trw.StripScratch(*(aligned(self._mrf.labels * lanes(dtype), dtype) for _ in range(4)))
         self._filled = False
         nothing = self._strips._replace(planes=0)
-        with loading():
+        with as_compile_time():
             strips.to_strips(nothing, nothing.shares[:0], nothing.shares)
             strips.from_strips(nothing, np.zeros(1, np.int32))
             strips.pack_costs(nothing, self._mrf.flat_unary, np.zeros(1), 1.0, True)
@@ -136,7 +136,7 @@ class Dual:
         from treefield.kernels.strips import from_strips
         from treefield.kernels.trw import pass_backward, pass_forward
 
-        flat = writable(x, self._mrf)
+        flat = as_flat_output(x, self._mrf)
         if not self._filled:
             self._fill()
         pass_forward(self._strips, self._rule, self._scratch)

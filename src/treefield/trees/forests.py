@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from treefield.trees.schedules import LANES
-from treefield.validation import in_place
+from treefield.validation import as_flat_labels
 
 
 def combs(shape: tuple[int, ...]) -> list[np.ndarray]:
@@ -105,7 +105,7 @@ class ForestSet:
         order = list(range(len(self._forests)))[:: -1 if reverse else 1]
         if self.order == "random" and rng is not None:
             order = rng.permutation(order).tolist()
-        flat = in_place(x, self._mrf)
+        flat = as_flat_labels(x, self._mrf)
         return sum(self._solve(flat, *self._forests[number], check) for number in order)
 
     def _solve(self, flat: np.ndarray, sites: np.ndarray, forest: Any, changes: np.ndarray, check: bool) -> float:
@@ -122,9 +122,9 @@ class ForestSet:
 
     def _load(self) -> None:
         from treefield.kernels.forest import Forest
-        from treefield.kernels.jit import loading
+        from treefield.kernels.jit import as_compile_time
 
-        with loading():
+        with as_compile_time():
             none = np.zeros(0, np.int64)
             self._solve(np.zeros(1, np.int32), none, Forest(none, none, none, none, none), np.empty(0), True)
 
@@ -132,13 +132,13 @@ class ForestSet:
 def plan(sites: np.ndarray, grid: Any, size: int) -> tuple[Any, int]:
     """Order the sites of a forest for `solve_forest`: (Forest, number of trees), or (None, -1) if there is a cycle."""
     from treefield.kernels.forest import Forest, plan_forest
-    from treefield.kernels.jit import loading
+    from treefield.kernels.jit import as_compile_time
 
     count = len(sites)
     index = np.full(size, -1, np.int64)
     index[sites] = np.arange(count)
     parents, directions, heights, trees, queue = np.empty((5, count), np.int64)
-    with loading():
+    with as_compile_time():
         plan_forest(sites[:0], grid, index, parents, directions, heights, trees, queue)
     number = plan_forest(sites, grid, index, parents, directions, heights, trees, queue)
     if number < 0:

@@ -10,7 +10,7 @@ import numpy as np
 from treefield.results import tightened
 from treefield.trees.conditional import padded
 from treefield.trees.schedules import LANES
-from treefield.validation import choice, writable
+from treefield.validation import as_choice, as_flat_output
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -21,14 +21,14 @@ class GraphBeliefs:
 
     def __init__(self, mrf: Any) -> None:
         from treefield.kernels import graph_messages as kernels
-        from treefield.kernels.jit import loading
+        from treefield.kernels.jit import as_compile_time
 
         self._mrf, self._graph = mrf, mrf.kernel_graph()
         self._messages = _messages(mrf, shared=False)
         self._fresh = np.zeros(0)
         none = np.zeros(0, np.int32)
         nothing = self._graph._replace(starts=np.zeros(1, np.int64))
-        with loading():
+        with as_compile_time():
             kernels.decode(self._graph, self._messages, none)
             kernels.decode_in_turn(self._graph, self._messages, none)
             kernels.update_all(nothing, self._messages, self._fresh, 0.0)
@@ -69,15 +69,15 @@ class GraphDual:
 
     def __init__(self, mrf: Any, arithmetic: str = "auto") -> None:
         from treefield.kernels import graph_messages as kernels
-        from treefield.kernels.jit import loading
+        from treefield.kernels.jit import as_compile_time
 
-        if choice(arithmetic, "arithmetic", ("auto", "int16", "float32", "float64")) not in ("auto", "float64"):
+        if as_choice(arithmetic, "arithmetic", ("auto", "int16", "float32", "float64")) not in ("auto", "float64"):
             raise ValueError(f'arithmetic={arithmetic!r} goes with grids; messages of a graph are "float64"')
         self._mrf, self._graph = mrf, mrf.kernel_graph()
         self._messages = _messages(mrf, shared=True)
         self.bound = -math.inf
         nothing = self._graph._replace(starts=np.zeros(1, np.int64))
-        with loading():
+        with as_compile_time():
             kernels.pass_forward(nothing, self._messages, np.zeros(0, np.int32))
             kernels.pass_backward(nothing, self._messages)
 
@@ -86,7 +86,7 @@ class GraphDual:
         which never falls."""
         from treefield.kernels.graph_messages import pass_backward, pass_forward
 
-        pass_forward(self._graph, self._messages, writable(x, self._mrf))
+        pass_forward(self._graph, self._messages, as_flat_output(x, self._mrf))
         least, rounding = pass_backward(self._graph, self._messages)
         rounding += self._mrf.message_error + 2 * _EPS * (abs(least) + abs(self._mrf.offset))
         found = least + self._mrf.offset - rounding

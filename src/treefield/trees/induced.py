@@ -8,7 +8,7 @@ import numpy as np
 
 from treefield.trees.conditional import Forests, site_costs
 from treefield.trees.forests import CycleError, checked_sites
-from treefield.validation import choice, thread_count
+from treefield.validation import as_choice, thread_count
 
 NAMES = ("trees", "random-trees", "forests", "random-forests", "sites")
 _TREE = 128  # sites of a tree, at most, where all sites are cut into trees
@@ -20,8 +20,8 @@ _MOST_FORESTS = 16  # in a sweep; sites that are in none of them are trees by th
 
 def check_options(mrf: Any, trees: Any, order: str, bands: int | None, memory: str, threads: int | None) -> None:
     """Refuse what does not make a tree set of a graph model, before any work."""
-    choice(order, "order", ("fixed", "random"))
-    choice(memory, "memory", ("auto", "low"))
+    as_choice(order, "order", ("fixed", "random"))
+    as_choice(memory, "memory", ("auto", "low"))
     thread_count(threads)
     if isinstance(trees, str):
         if trees not in NAMES:

@@ -47,7 +47,7 @@ class AxisLines:
         ring: bool = False,
     ) -> None:
         from treefield.kernels.arrays import aligned
-        from treefield.kernels.jit import loading
+        from treefield.kernels.jit import as_compile_time
 
         self.plan = plan
         self.mrf = mrf
@@ -65,7 +65,7 @@ class AxisLines:
         self.changes = np.zeros(len(plan.blocks))
         self._queues: dict[int, tuple[Any, Any]] = {}
         blocks = np.arange(len(plan.lines))
-        with loading():
+        with as_compile_time():
             self._pack(blocks[:0])
             self.enter(aligned(0, np.int32), blocks[:0])
             self.solve(aligned(0, np.int32), blocks[:0])
@@ -225,7 +225,7 @@ def _locate(
         edges=np.stack(edges, axis=1).astype(np.int64).reshape(-1),
         edge_strides=np.array(strides),
         origins=origins.astype(np.int64).reshape(-1),
-        together=_side_by_side(origins, np.stack([used, *exists[1:]], axis=1), packed).reshape(-1),
+        contiguous_start=_side_by_side(origins, np.stack([used, *exists[1:]], axis=1), packed).reshape(-1),
         slot_stride=LANES if packed else 0,
         label_stride=0 if packed else stride,
         stride=stride,

@@ -12,7 +12,7 @@ import numpy as np
 from treefield.trees import schedules
 from treefield.trees.forests import ForestSet, checked_sites, combs
 from treefield.trees.lines import AxisLines, WorkSpace
-from treefield.validation import choice, count, in_place, thread_count
+from treefield.validation import as_choice, as_count, as_flat_labels, thread_count
 
 NAMES = ("bands", "rows-columns", "alternating", "combs", "sites")
 _SERIAL_STEPS = 2  # per thread: for so few, waking the threads takes longer than it saves
@@ -21,15 +21,15 @@ _SERIAL_BELOW = 200_000  # sites x labels of a sweep: with less, threads cost mo
 
 def check_options(mrf: Any, trees: Any, order: str, bands: int | None, memory: str, threads: int | None) -> None:
     """Refuse what does not make a tree set of a grid model, before any work."""
-    choice(order, "order", ("fixed", "random"))
-    choice(memory, "memory", ("auto", "low"))
+    as_choice(order, "order", ("fixed", "random"))
+    as_choice(memory, "memory", ("auto", "low"))
     thread_count(threads)
     trees = "bands" if trees is None else trees
-    name = choice(trees, "trees", NAMES) if isinstance(trees, str) else None
+    name = as_choice(trees, "trees", NAMES) if isinstance(trees, str) else None
     if name is None:
         checked_sites(trees, mrf.shape)
     if bands is not None:
-        count(bands, "bands", 1)
+        as_count(bands, "bands", 1)
         if name != "bands":
             raise ValueError(f'bands={bands} goes with trees="bands", got trees={trees!r}')
     if memory == "low" and name in (None, "combs", "sites"):
@@ -109,7 +109,7 @@ class LineSet:
     ) -> float:
         """Solve every tree once, in place on an int32 labelling; returns the energy change, which `check` keeps from
         being positive. With `reverse` the lines along each axis go from the last to the first."""
-        flat = in_place(x, self._axes[0].mrf)
+        flat = as_flat_labels(x, self._axes[0].mrf)
         random = rng if self.order == "random" else None
         fixed = self._backward if reverse else self._forward
         for i in range(len(self._axes)) if random is None else random.permutation(len(self._axes)):
@@ -174,17 +174,17 @@ class SiteSet:
     """Single sites, the smallest trees: a sweep is one of ICM, in raster order within bands swept side by side."""
 
     def __init__(self, mrf: Any) -> None:
-        from treefield.kernels.jit import loading
+        from treefield.kernels.jit import as_compile_time
 
         plan = schedules.bands(mrf.shape, len(mrf.shape) - 1, mrf.labels)
         self._rows = AxisLines(mrf, plan, WorkSpace(mrf, [plan]))
         self._steps = np.concatenate([steps for queues in self._rows.plan.phases(None) for steps in queues])
-        with loading():
+        with as_compile_time():
             self._rows.update_sites(np.zeros(1, np.int32), self._steps[:0])
 
     def sweep(self, x: np.ndarray, rng: np.random.Generator | None = None, reverse: bool = False) -> float:
         """Update every site once, in place; returns the energy change, never positive. With `reverse` the rows go from
         the last to the first."""
-        flat = in_place(x, self._rows.mrf)
+        flat = as_flat_labels(x, self._rows.mrf)
         self._rows.enter(flat, self._rows.plan.blocks)
         return self._rows.update_sites(flat, self._steps[::-1].copy() if reverse else self._steps)

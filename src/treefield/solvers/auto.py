@@ -35,7 +35,7 @@ _PATIENCE = 100  # rounds without any gain, where nothing else limits them:
 _PROGRESS = 0.01  # no new best, and a gap that has closed by less than this share of itself
 
 
-def guided(
+def search_auto(
     mrf: Any, x0: Any, rng: Any, limits: dict[str, Any], threads: int | None, memory: str, arithmetic: str | None
 ) -> MAPResult:
     """Minimise within checked limits; without any `arithmetic` for the dual by jumps alone."""
@@ -44,16 +44,16 @@ def guided(
     workers = thread_count(threads)
     with run:
         dual = None if arithmetic is None else mrf.dual(arithmetic)
-        search = _Guided(run, dual, mrf.tree_set(mrf.search_trees, memory=memory, threads=threads), rng)
+        search = _AutoSearch(run, dual, mrf.tree_set(mrf.search_trees, memory=memory, threads=threads), rng)
         with ThreadPoolExecutor(1, thread_name_prefix="treefield") as pool:
-            while run.goes_on():
+            while run.should_continue():
                 search.round(pool if workers > 1 else None)
-                if unlimited and search.idle >= _PATIENCE and run.goes_on():
-                    run.stop(CONVERGED, f"neither energy nor bound have gained in {_PATIENCE} rounds")
+                if unlimited and search.idle >= _PATIENCE and run.should_continue():
+                    run.stop(CONVERGED, f"no improvement in energy or bound for {_PATIENCE} rounds")
     return run.result()
 
 
-class _Guided:
+class _AutoSearch:
     """The state of the search between its rounds."""
 
     def __init__(self, run: Run, dual: Any, trees: Any, rng: np.random.Generator) -> None:
@@ -69,11 +69,11 @@ class _Guided:
     def round(self, pool: ThreadPoolExecutor | None) -> None:
         """One round of both sides."""
         run, dual = self._run, self._dual
-        if dual is not None and not dual.awake(run.nit):
+        if dual is not None and not dual.is_due(run.nit):
             dual = None
         burst = None
         if dual is not None and pool is not None:
-            burst = pool.submit(dual.burst, run.late)
+            burst = pool.submit(dual.iterate, run.out_of_time)
         self._trees.alone = burst is None
         change = 0.0 if run.nit > 0 else self._descend(run.x)
         suggested = 0.0
@@ -81,11 +81,11 @@ class _Guided:
             suggested = self._take(self._dual.decoded)
             self._dual.decoded = None
         jumped = 0.0
-        while self._jumps.go_on() and not run.late():
-            jumped += self._leap()
+        while self._jumps.go_on() and not run.out_of_time():
+            jumped += self._jump_once()
         change += suggested + jumped
         if dual is not None:
-            run.bound = dual.burst(run.late) if burst is None else burst.result()
+            run.bound = dual.iterate(run.out_of_time) if burst is None else burst.result()
             dual.learn(run.energy + change, run.nit, -suggested, -jumped)
         run.record(change)
         self.idle = 0 if run.gained or self._closed() else self.idle + 1
@@ -108,7 +108,7 @@ class _Guided:
         self._accept(self._mrf, self._suggested, decoded, self._rng)
         return self._accept(self._mrf, self._run.x, self._suggested, self._rng) or 0.0
 
-    def _leap(self) -> float:
+    def _jump_once(self) -> float:
         """Jump, sweep and accept; returns the change of the energy."""
         y = self._jump(self._run.x, self._mrf, self._rng)
         self._descend(y)
@@ -155,16 +155,16 @@ class _DualSide:
         self._x = np.empty(mrf.shape, np.int32)
         self._bound = -math.inf
         self._won: list[tuple[float, float]] = []  # by the dual and by jumps, in its last rounds
-        self._rest = self._wakes = 0
+        self._rest = self._resume_round = 0
 
-    def awake(self, round_number: int) -> bool:
+    def is_due(self, round_number: int) -> bool:
         """Whether it is its turn."""
-        return round_number >= self._wakes
+        return round_number >= self._resume_round
 
-    def burst(self, late: Callable[[], bool]) -> float:
+    def iterate(self, out_of_time: Callable[[], bool]) -> float:
         """Some iterations; returns the bound."""
         for number in range(_BURST):
-            if number > 0 and late():
+            if number > 0 and out_of_time():
                 break
             self._dual.iterate(self._x)
         return self._dual.bound
@@ -188,4 +188,4 @@ class _DualSide:
             self._rest = 0
         else:
             self._rest = min(max(1, 2 * self._rest), _LONGEST_REST)
-            self._wakes = round_number + 1 + self._rest
+            self._resume_round = round_number + 1 + self._rest
