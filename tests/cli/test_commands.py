@@ -1,6 +1,8 @@
 """What each command writes is what the function of that name returns."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -175,3 +177,8 @@ def test_help_names_every_command_and_every_option(command):
     assert command("--version").out.strip() == tf.__version__
     done = command("denoise", "-h")
     assert all(name in done.out for name in ("--levels", "--time-limit", "--seed", "--report", "--force", "--json"))
+
+
+def test_python_m_treefield_is_the_command():
+    done = subprocess.run([sys.executable, "-m", "treefield", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == tf.__version__
