@@ -68,8 +68,9 @@ class Edges:
         if not len(self.sites):
             return 0.0, False, 0.0
         infinite = self.kind == "tables" and bool(np.isinf(self.tables).any())
-        largest = np.abs(self.weights) * self._largest_costs(counts)
-        return float(largest.max()), infinite, float(largest.sum())
+        with np.errstate(over="ignore"):  # what is too large is refused with the whole model
+            largest = np.abs(self.weights) * self._largest_costs(counts)
+            return float(largest.max()), infinite, float(largest.sum())
 
     def _largest_costs(self, counts: np.ndarray) -> np.ndarray:
         """The largest magnitude of a finite cost of each edge that the labels of its sites can have, without its
