@@ -252,7 +252,7 @@ def _searches(mrf: Any, method: str, children: list[Any], options: dict[str, Any
         return dask.delayed(call)(*arguments, dask_key_name=f"treefield-{name}-{token}-{number}")
 
     level = [task("search", k, many.found_by, mrf, method, given, child) for k, child in enumerate(children)]
-    told = [task("told", k, many.told, found) for k, found in enumerate(level)]
+    told = [task("told", k, many.without_labels, found) for k, found in enumerate(level)]
     while len(level) > 1:
         rest = level[len(level) // 2 * 2 :]
         pairs = zip(level[::2], level[1::2], strict=False)

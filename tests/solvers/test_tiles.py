@@ -186,7 +186,7 @@ REFUSED = {
     "scan-line": (lambda mrf: tf.t_icm(mrf, "scan-line"), ValueError, "x0 of a TiledMRF must be one of"),
     "another shape": (lambda mrf: tf.t_icm(mrf, np.zeros((2, 2), int)), ValueError, r"shape \(2, 2\)"),
     "other labels": (lambda mrf: tf.t_icm(mrf, np.full((9, 9), 2)), ValueError, "expected 0 to 1"),
-    "memory": (lambda mrf: tf.minimize(mrf, memory_limit="1 GB"), ValueError, "memory_limit of its own"),
+    "memory": (lambda mrf: tf.minimize(mrf, memory_limit="1 GB"), ValueError, "a TiledMRF has its own memory_limit"),
     "trees": (lambda mrf: tf.t_icm(mrf, trees="forests"), ValueError, "trees must be"),
     "checkpoint": (lambda mrf: tf.t_ils(mrf, checkpoint="file"), ValueError, "go with models in memory"),
 }

@@ -16,7 +16,7 @@ from treefield.apps.pictures import has_channels
 from treefield.apps.restoration import Costs
 from treefield.apps.tiled import blocks, denoise_tiled
 from treefield.cli.options import Shared
-from treefield.cli.outcome import as_json, exit_if_interrupted, told
+from treefield.cli.outcome import as_json, exit_if_interrupted, format_summary
 from treefield.cli.streams import say
 from treefield.io import write_image
 from treefield.io.files import checked_output, in_units, resident_memory, shown
@@ -62,13 +62,13 @@ def denoise_large(
     if shared.json:
         say(json.dumps(figures))
     elif not shared.quiet:
-        say(told(res, wrote=shown(out)))
+        say(format_summary(res, wrote=shown(out)))
     exit_if_interrupted(res)
     return figures | {"note": ""}
 
 
 def _for_tiles(limit: int) -> int:
-    """How many of so many bytes the search of a tile may use, beside all that is there."""
+    """The bytes that the search of a tile may use, out of `limit` bytes for the whole process."""
     left = limit - resident_memory() - _COMPILING
     if left < _COMPILING:
         least = in_units(limit - left + _COMPILING)

@@ -21,7 +21,7 @@ _NO_SETTINGS = ("out", "out_file", "report", "save_model", "force", "quiet", "js
 
 @dataclasses.dataclass(frozen=True)
 class Shared:
-    """What every search can be told."""
+    """The options of every search."""
 
     time_limit: Annotated[float | None, typer.Option(help="Seconds the search may take, compilation left out.")] = None
     tol: Annotated[

@@ -60,7 +60,7 @@ def run(task: Task, shared: Shared, out: pathlib.Path, write: Callable[[np.ndarr
         say(json.dumps(figures))
     elif show:
         wrote = [text for text in (shown(out) + (f" ({note})" if note else ""), *_others(shared)) if text]
-        say(told(res, wrote=", ".join(wrote)))
+        say(format_summary(res, wrote=", ".join(wrote)))
     exit_if_interrupted(res)
     return figures | {"note": note}
 
@@ -120,7 +120,7 @@ def command_line() -> str:
     return shlex.join(["treefield", *sys.argv[1:]])
 
 
-def told(res: MAPResult, **more: str) -> str:
+def format_summary(res: MAPResult, **more: str) -> str:
     """A result in words, and what else there is to say, line by line."""
     return "\n".join(f"{name:>12}: {value}" for name, value in (summary(res) | more).items())
 

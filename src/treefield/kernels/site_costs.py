@@ -11,7 +11,7 @@ from treefield.kernels.jit import inline_overload, kernel
 from treefield.kernels.random import below, bits64
 from treefield.kernels.rules import is_kind
 
-_MANY = 32  # changes, if more than one in so many sites has one
+_MANY = 32  # one site in this number must have changed for all to be looked at
 
 
 def _by_state(operation):

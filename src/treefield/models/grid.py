@@ -120,7 +120,7 @@ class GridMRF(EngineModel):
 
     @property
     def _engine(self) -> Any:
-        # made anew: a model that is part of a ring would outlive its use until Python looks for such
+        # created on each access: storing it would form a reference cycle and delay freeing the model
         return PlainEngine(self) if self._graph_engine is None else self._graph_engine
 
     @property

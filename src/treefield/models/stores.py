@@ -25,7 +25,7 @@ class NoSpaceError(OSError):
 
 
 def label_dtype(labels: int) -> np.dtype:
-    """The smallest integers that hold so many labels."""
+    """The smallest integer dtype that holds all labels."""
     return np.min_scalar_type(max(labels - 1, 1))
 
 

@@ -141,14 +141,14 @@ def touch(first: Box, second: Box) -> bool:
 
 
 def cut(shape: tuple[int, ...], tile: tuple[int, ...], shifted: bool = False) -> list[list[Box]]:
-    """A grid cut into boxes, in two lots: no box touches another of its lot but at corners. Shifted by half a tile, the
+    """A grid cut into boxes, in two colour classes: boxes of one class share no edge. Shifted by half a tile, the
     borders are where there was none."""
     edges = [_cut_axis(n, size, shifted) for n, size in zip(shape, tile, strict=True)]
     return _two_lots(edges)
 
 
 def seams(shape: tuple[int, ...], tile: tuple[int, ...], axis: int) -> list[list[Box]]:
-    """Boxes around the borders that `cut` makes across an axis, in two lots; none touches another of its lot."""
+    """Boxes around the borders that `cut` makes across an axis, in two colour classes of boxes that do not touch."""
     edges = [_cut_axis(n, size, shifted=True) for n, size in zip(shape, tile, strict=True)]
     borders = [part.start for part in _cut_axis(shape[axis], tile[axis], shifted=False)[1:]]
     wide = min(_SEAM, max(1, tile[axis] // 4))

@@ -58,7 +58,7 @@ class HeatJump:
         return f"HeatJump({', '.join(f'{name}={value}' for name, value in given.items() if value is not None)})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_mrf": None}  # what belongs to a model is made anew
+        return vars(self) | {"_mrf": None}  # what belongs to a model is created again
 
     def work(self, mrf: Any) -> float:
         """What the last jump took, in sites x labels."""

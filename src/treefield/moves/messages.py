@@ -65,7 +65,7 @@ class MessageJump:
         return f"MessageJump(temperature={self.temperature}, closeness={self.closeness}, axis={self.axis})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_lines": None}  # packed lines are neither copied nor pickled, but made anew
+        return vars(self) | {"_lines": None}  # packed lines are neither copied nor pickled, but created again
 
     def work(self, mrf: Any) -> float:
         """What a jump takes, in sites x labels."""

@@ -20,7 +20,7 @@ _RANGE = 30.0  # the hottest temperature over the coldest, by default: best on I
 
 
 def jumped(jump: Callable[..., Any], x: np.ndarray, mrf: Any, rng: np.random.Generator, name: str) -> np.ndarray:
-    """``jump(x, mrf, rng)`` as an int32 labelling of its own, or an error that says what came instead."""
+    """``jump(x, mrf, rng)`` as a new int32 labelling, or an error that says what was returned instead."""
     y = jump(x, mrf, rng)
     if not isinstance(y, np.ndarray) or y.shape != mrf.shape or y.dtype.kind not in "ui":
         came = f"{y.dtype} array of shape {y.shape}" if isinstance(y, np.ndarray) else type(y).__name__

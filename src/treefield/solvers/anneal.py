@@ -49,7 +49,7 @@ def anneal(
         By default hot is what the energy changes by, on average, where one site of a random labelling takes another
         label, and cold is 1/30 of it.
     maxiter, time_limit : optional
-        At most so many sweeps, or seconds; without any limit 1000 sweeps.
+        The largest number of sweeps, and of seconds; 1000 sweeps if neither is given.
     patience, callback, rng, progress, checkpoint
         As in `t_ils`.
 

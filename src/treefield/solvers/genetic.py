@@ -64,7 +64,8 @@ def genetic(
     inner_iter : int
         Sweeps for every individual and child.
     maxiter, time_limit : optional
-        At most so many generations, or seconds (kept to within one sweep); without any limit 100 generations.
+        The largest number of generations, and of seconds (overrun by one sweep at most); 100 generations if neither is
+        given.
     trees, order, bands, memory, threads
         As in `t_icm`.
     patience, callback, rng, progress, checkpoint

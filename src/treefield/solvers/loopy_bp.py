@@ -48,7 +48,7 @@ def loopy_bp(
     tol : float
         Converged when no message changes by more than this times the greatest cost.
     maxiter, time_limit : optional
-        At most so many iterations, or seconds; without any limit 100 iterations.
+        The largest number of iterations, and of seconds; 100 iterations if neither is given.
     patience, callback, rng, progress
         As in `t_ils`.
 

@@ -63,7 +63,7 @@ def minimize(
         Stop when the gap, (fun - lower_bound) / max(|fun|, |lower_bound|), is at most this: by default 1e-4. 0 goes on
         until the energy is proved to be the least. For "auto" and "trw".
     maxiter, patience : int, optional
-        At most so many rounds of "auto", or stop after so many without a new best. Without any limit "auto" stops when
+        The largest number of rounds of "auto", and of rounds without a new best. If neither is given, "auto" stops when
         it has long gained nothing.
     memory_limit : int or str, optional
         Bytes, or text such as "500 MB", that may be used beside the model: without room for the dual (`trw`) "auto"
@@ -100,7 +100,7 @@ def minimize(
     rng = as_generator(rng)
     if is_tiled(mrf):
         if memory_limit is not None:
-            raise ValueError("a TiledMRF has a memory_limit of its own: give it when the model is made")
+            raise ValueError("a TiledMRF has its own memory_limit: give it when the model is created")
         return by_tiles(
             "auto",
             mrf,
@@ -151,7 +151,7 @@ def takes(method: str) -> list[str]:
 
 
 def _what_fits(mrf: Any, limit: int | None) -> tuple[str, str | None]:
-    """Which tree set, and the dual in which arithmetic, go into so many bytes."""
+    """The tree set and the arithmetic of the dual that fit into `limit` bytes."""
     if limit is None:
         return "auto", "auto"
     for what, need in mrf.search_bytes().items():

@@ -328,8 +328,8 @@ def begin(
 
 
 def descend(run: Run, prepare: Callable[[], Any], rng: np.random.Generator, what: str) -> MAPResult:
-    """Prepare a tree set and sweep it, to and fro, until no tree (`what`) lowers the energy any more, or a limit is
-    reached."""
+    """Prepare a tree set and sweep it, in alternating directions, until no tree (`what`) lowers the energy any more, or
+    a limit is reached."""
     with run:
         trees = prepare()
         while run.should_continue():

@@ -1,4 +1,4 @@
-"""Searches of one model with many seeds, wherever they run: what each brings home, and how two of them are merged."""
+"""Searches of one model with many seeds, wherever they run: the result of each, and how two of them are merged."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def merged(mrf: Any, first: Found, second: Found) -> Found:
     return min(both, first, second, key=lambda found: found.rank)  # rounding must not make it worse
 
 
-def told(found: Found) -> Found:
+def without_labels(found: Found) -> Found:
     """The same without the labelling."""
     return dataclasses.replace(found, x=np.zeros(0, np.uint8))
 

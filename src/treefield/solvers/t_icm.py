@@ -48,7 +48,7 @@ def t_icm(
         connectivity 2, and 3-D ones, have only the trees of graphs. Closed lines are solved but for one site.
         Of a graph:
         "trees": all sites cut into induced trees, which may touch, in two ways; the default.
-        "forests": induced forests as large as can be, so many that every site is in one.
+        "forests": large induced forests, enough of them that every site is in one.
         "random-trees", "random-forests": the same, drawn afresh for every sweep.
         Of either:
         "sites": single sites, which is ICM.
@@ -58,7 +58,7 @@ def t_icm(
     bands : int, optional
         How many bands; the default depends on the model's size and labels alone.
     maxiter, time_limit : optional
-        At most so many sweeps, or seconds (kept to within one sweep, compilation left out).
+        The largest number of sweeps, and of seconds (overrun by one sweep at most, compilation left out).
     callback : function, optional
         Called with a `MAPResult` after every sweep; raise StopIteration to stop.
     rng : None, int or numpy.random.Generator

@@ -79,18 +79,18 @@ def t_ils(
     local_search : "t_icm", "icm" or tree set
         What follows a jump: sweeps over `trees`, over single sites, or over anything with a method
         ``sweep(x, rng, reverse)`` that changes `x` in place and returns the change of energy, such as
-        ``mrf.tree_set(...)``. Sweeps go to and fro: every second one has ``reverse=True``.
+        ``mrf.tree_set(...)``. Sweeps alternate in direction: every second one has ``reverse=True``.
     inner_iter : int or None
-        So many sweeps after each jump, fewer if the local minimum is reached before; None goes on until it is.
+        The number of sweeps after each jump, fewer if the local minimum is reached before; None goes on until it is.
     trees, order, bands, memory, threads
         As in `t_icm`; the default is the paper's rows, then columns, and on a graph "trees".
     maxiter, time_limit : optional
-        At most so many jumps, or seconds (kept to within one sweep, compilation left out). Without any limit 1000 jumps
-        are made.
+        The largest number of jumps, and of seconds (overrun by one sweep at most, compilation left out); 1000 jumps
+        if neither is given.
     max_backtracks : int, optional
-        Stop after so many jumps in all that were not accepted.
+        Stop after this number of rejected jumps in all.
     patience : int, optional
-        Stop after so many iterations in a row without a new best.
+        Stop after this number of iterations in a row without a new best.
     callback : function, optional
         Called with a `MAPResult` after the first local search and after every iteration; raise StopIteration to stop.
     rng : None, int or numpy.random.Generator

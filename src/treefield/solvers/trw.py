@@ -46,7 +46,7 @@ def trw(
     tol : float
         Stop when the gap is at most this, or when the bound has risen by less than this share in 20 iterations.
     maxiter, time_limit : optional
-        At most so many iterations, or seconds; without any limit 1000 iterations.
+        The largest number of iterations, and of seconds; 1000 iterations if neither is given.
     patience, callback, rng, progress
         As in `t_ils`.
 

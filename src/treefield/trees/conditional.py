@@ -123,7 +123,7 @@ class SiteCosts(abc.ABC):
         return solve_trees(self._graph, self._state, *work, temperatures, seed)
 
     def _space(self, forests: Forests) -> Any:
-        """The kernel's work space: the forests' own, or one that is used for this and for that."""
+        """The kernel's workspace: that of the forests, or a shared scratch buffer."""
         if forests.space is not None:
             return forests.space
         if forests.kept:
@@ -257,5 +257,5 @@ def _no_forest() -> Forests:
 
 
 def padded(counts: np.ndarray) -> np.ndarray:
-    """Where each of so many numbers start, if each lot begins at a multiple of eight; and where the last ends."""
+    """Offsets of blocks padded to a multiple of LANES, and the end of the last."""
     return np.concatenate([[0], np.cumsum(-(-counts.astype(np.int64) // LANES) * LANES)])

@@ -22,7 +22,7 @@ from treefield.trees.fixed_point import (
 from treefield.trees.schedules import LANES
 from treefield.validation import as_choice, as_flat_output
 
-_PARTS = 2**16  # int16 shares are given in units of one in so many
+_PARTS = 2**16  # int16 shares are multiples of 1 / _PARTS
 _EPS = float(np.finfo(np.float64).eps)
 # How often float64 rounds numbers of the size of a site's pairwise costs on the way to the bound, at most: where costs
 # are packed and added up, in any arithmetic; and where messages are made of them and the bound is summed.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 _MOST_SITES = 4000
-_FILL_SITES = 1000  # up to so many, new edges are counted, too
+_FILL_SITES = 1000  # beyond this size, new edges are not counted when sites are ranked
 _LARGEST = 2**22  # entries of one table
 
 
