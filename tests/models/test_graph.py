@@ -187,7 +187,7 @@ def test_components_are_the_naive_ones(case, seed, choice):
     assert finite.tolist() == near([change[1] for change in changes])
     taken = np.array([choice >> number & 1 for number in range(len(pieces))], np.bool_)
     z = x.copy()
-    mrf.take(z, y, numbers, taken)
+    mrf.apply_components(z, y, numbers, taken)
     wanted = {i for piece, take in zip(pieces, taken, strict=True) if take for i in piece}
     np.testing.assert_array_equal(z, [y[i] if i in wanted else x[i] for i in range(mrf.size)])
 

@@ -106,7 +106,7 @@ def test_without_the_dual_it_stops_by_itself_too(mrf, what):
         assert intermediate_result.nit < 2000
 
     res = tf.minimize(mrf, memory_limit=least_limit(mrf, what), rng=0, callback=callback)
-    assert res.status == 0 and "gained in 100 rounds" in res.message and res.nit >= 100
+    assert res.status == 0 and "no improvement in energy or bound for 100 rounds" in res.message and res.nit >= 100
 
 
 def test_too_little_memory_is_refused_with_what_is_needed():
