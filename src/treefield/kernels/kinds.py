@@ -142,10 +142,20 @@ class CappedTableRule(NamedTuple):
 
 
 class EdgeTablesRule(NamedTuple):
-    """A table per edge: [edge][first][second], flat; weight times cost is cut to `cap`, the cost of a forbidden pair.
-    O(L^2). `largest` is the largest finite number of the arithmetic."""
+    """A table per edge: [edge][first][second], flat. O(L^2). The arithmetic is that of `zero`."""
 
     tables: np.ndarray
+    zero: np.ndarray
+
+    def message_error(self, table: np.ndarray) -> MessageError:
+        return _FEW_ROUNDINGS
+
+
+class CappedEdgeTablesRule(NamedTuple):
+    """The same with forbidden pairs: weight times cost is cut to `cap`. `largest` is the largest finite number."""
+
+    tables: np.ndarray
+    zero: np.ndarray
     cap: np.ndarray
     largest: np.ndarray
 

@@ -18,6 +18,7 @@ from numba.core import types
 from treefield.kernels.jit import inline_helper, inline_overload
 from treefield.kernels.kinds import (
     BinaryRule,
+    CappedEdgeTablesRule,
     CappedTableRule,
     EdgeTablesRule,
     EnvelopeRule,
@@ -83,7 +84,7 @@ def _weighted(kind, weight, entry):
 
 @inline_overload(_weighted)
 def _weighted_overload(kind, weight, entry):
-    if is_kind(kind, TableRule):
+    if is_kind(kind, TableRule, EdgeTablesRule):
         return lambda kind, weight, entry: weight * entry
     if is_kind(kind, CappedTableRule):
         return lambda kind, weight, entry: minimum(weight * entry, broadcast_like(weight, kind.cap[0]))
@@ -107,7 +108,7 @@ def _label_count_overload(kind, labels):
 def _prepare_overload(kind, edge, own_first, x, labels):
     if is_kind(kind, LinearRule, LinearWindowRule, WindowRule, EnvelopeRule):
         return lambda kind, edge, own_first, x, labels: gather(kind.truncated.values, 0, x)
-    if is_kind(kind, EdgeTablesRule):
+    if is_kind(kind, EdgeTablesRule, CappedEdgeTablesRule):
 
         def edge_tables(kind, edge, own_first, x, labels):
             return edge * broadcast(labels * labels) + cast(x, np.int64) * broadcast(1 if own_first else labels)
@@ -165,7 +166,7 @@ def _plus_overload(kind, cost, weight, s, own_first, prepared, labels):
 
     def edge_tables(kind, cost, weight, s, own_first, prepared, labels):
         entry = gather(kind.tables, s * (labels if own_first else 1), prepared)
-        return cost + _weighted(kind, weight, cast(entry, kind.cap))
+        return cost + _weighted(kind, weight, cast(entry, kind.zero))
 
     return edge_tables
 

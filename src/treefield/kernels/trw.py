@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treefield.kernels.jit import inline_helper, inline_overload, kernel
-from treefield.kernels.kinds import EdgeTablesRule, LinearRule, PottsRule, SignedPottsRule
+from treefield.kernels.kinds import CappedEdgeTablesRule, EdgeTablesRule, LinearRule, PottsRule, SignedPottsRule
 from treefield.kernels.lanes import (
     LANES,
     broadcast,
@@ -68,7 +68,7 @@ def _edges(kind, strips, axis, strip, t, before):
 
 @inline_overload(_edges)
 def _edges_overload(kind, strips, axis, strip, t, before):
-    if not is_kind(kind, EdgeTablesRule):
+    if not is_kind(kind, EdgeTablesRule, CappedEdgeTablesRule):
         return lambda kind, strips, axis, strip, t, before: 0
 
     def numbers(kind, strips, axis, strip, t, before):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from treefield.kernels.kinds import EdgeTablesRule, Rule
+from treefield.kernels.kinds import CappedEdgeTablesRule, EdgeTablesRule, Rule
 from treefield.models.engines import EngineModel, GraphEngine, PlainEngine
 from treefield.models.lattice import checked_unary, checked_weights, lattice, masked_weights
 from treefield.models.pairwise import (
@@ -281,9 +281,11 @@ class GridMRF(EngineModel):
         """The message rule of the pairwise cost, for kernels; created on each call, since it may hold a workspace."""
         dtype = self._dtype if dtype is None else np.dtype(dtype)
         if self._tables is not None:
-            largest = float(np.finfo(dtype).max)
-            cap = min(self._weight_range.forbidden, largest)
-            return EdgeTablesRule(self._tables, np.array([cap], dtype), np.array([largest], dtype))
+            zero = np.zeros(1, dtype)
+            if not self._has_forbidden_pairs:
+                return EdgeTablesRule(self._tables, zero)
+            largest = np.array([np.finfo(dtype).max], dtype)
+            return CappedEdgeTablesRule(self._tables, zero, np.array([self._big], dtype), largest)
         return self.pairwise.rule(self.labels, dtype, self._weight_range)
 
     def kernel_grid(self) -> Any:
@@ -375,3 +377,4 @@ class GridMRF(EngineModel):
         if forbidden_pairs and not 8 * self._big < least * _LARGEST:
             raise ValueError(f"a weight of {least:g} is too small beside a forbidden (+inf) pair; use 0 for no edge")
         self._weight_range = WeightRange(least, most, self._big)
+        self._has_forbidden_pairs = forbidden_pairs
