@@ -15,12 +15,13 @@ lint: $(VENV)/lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 bench: $(VENV)/bench
 	$(BIN)/python benchmarks/run.py
 
 # The paper's experiments, run again, in minutes; without --quick as long as the paper's.
-paper: $(VENV)/bench
+paper: $(VENV)/reproduce
 	$(BIN)/treefield paper all --quick --out paper-output --force
 
 pictures: $(VENV)/demo

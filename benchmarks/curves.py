@@ -13,9 +13,9 @@ from dual import REFERENCE, warm
 from measure import picture, say, table
 from search import missing, seconds_to
 from treefield.io.files import package_version
-from treefield.paper.drawing import draw_curves, legend_below, new_figure, zoom
-from treefield.paper.methods import METHODS
-from treefield.paper.problems import ising_field
+from treefield_reproduce.methods import METHODS
+from treefield_reproduce.plotting import draw_curves, legend_below, new_figure, zoom
+from treefield_reproduce.problems import ising_field
 
 REPEATS = 3  # of each search, with seeds of its own, and of each peer
 EXPANSION, ANNEALING = ("PyMaxflow", "gco-wrapper"), ("dwave-samplers",)

@@ -6,7 +6,7 @@ import problems
 import treefield as tf
 from measure import milliseconds, table
 from search import best_search, energy_at, missing, seconds_to
-from treefield.paper.problems import ising_field
+from treefield_reproduce.problems import ising_field
 
 GOALS = {
     "tsukuba": (369_353, 6),
@@ -38,7 +38,7 @@ def strips():
             mrf = tf.GridMRF(unary, pairwise)
             x = np.empty(mrf.shape, np.int32)
             for arithmetic in ("int16", "float32", "float64"):
-                dual = mrf.dual(arithmetic)
+                dual = mrf.backend.dual(arithmetic)
                 for _ in range(5):
                     dual.iterate(x)
                 times = [

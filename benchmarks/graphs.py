@@ -29,7 +29,7 @@ def optima():
         at = res.trace["seconds"][res.trace["best"] <= least + CLOSE * abs(least)]
         gap = (res.fun - least) / abs(least)
         when = f"{at[0]:.2f}" if len(at) else "not"
-        size = f"{mrf.size}, {len(mrf.edges)}, {mrf.labels}"
+        size = f"{mrf.size}, {len(mrf.edges)}, {mrf.n_labels}"
         rows.append([name, size, f"{least:.8g}", f"{res.fun:.8g}", f"{gap:.1%}" if gap > CLOSE else "0", when])
         rows[-1] += [f"{res.lower_bound:.8g}", "yes" if res.gap <= CLOSE else ""]
     title = f"Graphs: minimize for {SECONDS:g} s, seed 0; of Gset the best known cut is meant"
@@ -98,7 +98,7 @@ def as_graph():
         cells = []
         for mrf, start in ((grid, x), (grid.to_graph(), x.reshape(-1))):
             res = tf.t_icm(mrf, start)
-            trees, last = mrf.tree_set(), res.x.copy()
+            trees, last = mrf.backend.tree_set(), res.x.copy()
             whole = milliseconds(lambda m=mrf, y=start: tf.t_icm(m, y), ROUNDS)
             first = milliseconds(lambda t=trees, y=start: t.sweep(y.copy()), ROUNDS)
             settled = milliseconds(lambda t=trees, y=last: t.sweep(y), ROUNDS)

@@ -5,8 +5,8 @@ import numpy as np
 import peers
 import treefield as tf
 from measure import milliseconds, picture, say, slope, table
-from treefield.paper.drawing import new_figure
-from treefield.paper.methods import BEST
+from treefield_reproduce.methods import BEST
+from treefield_reproduce.plotting import new_figure
 
 SIZES = (64, 128, 256, 512, 1024, 2048)  # sites along each side
 FITTED = 128  # the slope is of this size and larger ones
@@ -63,7 +63,7 @@ def sweeping(threads):
     """Time a banded T-ICM sweep."""
 
     def seconds(mrf):
-        trees = mrf.tree_set(threads=threads)
+        trees = mrf.backend.tree_set(threads=threads)
         x = np.random.default_rng(0).integers(LABELS, size=mrf.shape, dtype=np.int32)
         for _ in range(SETTLED):
             trees.sweep(x)

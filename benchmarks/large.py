@@ -12,7 +12,7 @@ import numpy as np
 
 import treefield as tf
 from measure import table
-from treefield.apps.denoise import denoising
+from treefield.apps.denoise import denoise_problem
 from treefield.io import new_image
 
 LEVELS = 16
@@ -71,9 +71,9 @@ def warm_up(folder):
 
 def tiles():
     """T-ICM and minimize on a 2048 x 2048 image, whole and in tiles."""
-    problem = denoising(noisy((slice(0, WHOLE), slice(0, WHOLE))), levels=LEVELS)
+    problem = denoise_problem(noisy((slice(0, WHOLE), slice(0, WHOLE))), levels=LEVELS)
     mrf = problem.mrf
-    x0 = np.random.default_rng(0).integers(mrf.labels, size=mrf.shape).astype(np.int32)
+    x0 = np.random.default_rng(0).integers(mrf.n_labels, size=mrf.shape).astype(np.int32)
     searches = {"t_icm": lambda m: tf.t_icm(m, x0), "minimize": lambda m: tf.minimize(m, rng=0, tol=1e-3)}
     rows = []
     for name, search in searches.items():

@@ -13,7 +13,7 @@ import numpy as np
 
 import problems
 from measure import say
-from treefield.paper.expansion import alpha_expansion, edge_weights, metric, timed, whole
+from treefield_reproduce.expansion import alpha_expansion, edge_weights, is_integral, metric_table, time_peer
 
 LARGEST_IN_GCO = 10**7  # a greater cost makes it abort
 
@@ -33,14 +33,14 @@ def gco_expansion(mrf, cycles=-1):
         return None
     if len(mrf.shape) != 2:
         raise ValueError(f"gco-wrapper takes 2-D grids, but the model's shape is {mrf.shape}")
-    arrays = [mrf.unary, metric(mrf), *edge_weights(mrf)]
-    if not all(whole(array) for array in arrays):
+    arrays = [mrf.unary, metric_table(mrf), *edge_weights(mrf)]
+    if not all(is_integral(array) for array in arrays):
         raise ValueError("gco-wrapper would round the costs, which are no whole numbers; scale them")
     largest = max(np.abs(mrf.unary).max(), arrays[1].max() * max(weight.max(initial=0) for weight in arrays[2:]))
     if largest > LARGEST_IN_GCO:
         raise ValueError(f"gco-wrapper takes costs up to {LARGEST_IN_GCO}, but the largest is {largest:g}")
     arrays = [array.astype(np.int32) for array in arrays]
-    return timed(lambda: gco.cut_grid_graph(*arrays, n_iter=cycles), mrf)
+    return time_peer(lambda: gco.cut_grid_graph(*arrays, n_iter=cycles), mrf)
 
 
 def annealing(mrf, sweeps=4000, seed=0):
@@ -62,8 +62,10 @@ def ising_model(mrf):
     """An Ising grid as dimod has it."""
     import dimod
 
-    if mrf.labels != 2 or mrf.weights is None or not np.array_equal(mrf.pairwise.table(2), [[1, -1], [-1, 1]]):
-        raise ValueError(f"dwave-samplers takes Ising grids, but the model has {mrf.labels} labels and {mrf.pairwise}")
+    if mrf.n_labels != 2 or mrf.weights is None or not np.array_equal(mrf.pairwise.table(2), [[1, -1], [-1, 1]]):
+        raise ValueError(
+            f"dwave-samplers takes Ising grids, but the model has {mrf.n_labels} labels and {mrf.pairwise}"
+        )
     fields, edges, couplings = problems.ising_terms(mrf)
     return dimod.BinaryQuadraticModel.from_numpy_vectors(fields, (*edges.T, couplings), 0.0, "SPIN")
 

@@ -6,8 +6,8 @@ import pathlib
 import numpy as np
 
 import treefield as tf
-from treefield.apps.matching import beyond, half_sample_span
-from treefield.paper.problems import denoising_field, stereo_field
+from treefield.apps.stereo_costs import distance_to_range, half_sample_range
+from treefield_reproduce.problems import denoising_field, stereo_field
 
 
 def data_folder():
@@ -75,14 +75,14 @@ def birchfield_tomasi(name, labels, power, limit):
     left image with j - d of the right one; outside the image it costs `limit`.
     """
     left, right = (image.astype(np.int32) for image in pair(name))
-    spans = half_sample_span(left), half_sample_span(right)
+    spans = half_sample_range(left), half_sample_range(right)
     width = left.shape[1]
     costs = np.full((*left.shape[:2], labels), limit, np.uint16)
     for d in range(labels):
         here, there = np.s_[:, d:], np.s_[:, : width - d]
         difference = np.minimum(
-            beyond(left[here], *(end[there] for end in spans[1])),
-            beyond(right[there], *(end[here] for end in spans[0])),
+            distance_to_range(left[here], *(end[there] for end in spans[1])),
+            distance_to_range(right[there], *(end[here] for end in spans[0])),
         )
         costs[:, d:, d] = np.minimum(np.sum(difference**power, axis=-1), limit)
     return costs

@@ -5,8 +5,8 @@ import json
 import pathlib
 import time
 
-from treefield.io.files import writing
-from treefield.paper.book import surroundings
+from treefield.io.files import write_atomically
+from treefield_reproduce.report_page import environment_facts
 
 MARKDOWN, DATA = "bench.md", "bench.json"
 PEERS = ("PyMaxflow", "gco-wrapper", "dwave-samplers", "opencv-python-headless", "scikit-image")
@@ -21,7 +21,7 @@ def keep(folder, name, start, told):
     book = {"date": stamp, "with": here, "sections": sections(folder / DATA) | {name: section}}
     folder.mkdir(exist_ok=True)
     for file, text in ((DATA, json.dumps(book, indent=1)), (MARKDOWN, markdown(book))):
-        with writing(folder / file, force=True) as temporary:
+        with write_atomically(folder / file, force=True) as temporary:
             temporary.write_text(text + "\n", encoding="utf-8")
 
 
@@ -35,7 +35,7 @@ def machine():
     path = pathlib.Path("/proc/cpuinfo")
     lines = path.read_text().splitlines() if path.exists() else []
     models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return {"processor": models[0] if models else "unknown", **surroundings(PACKAGES)}
+    return {"processor": models[0] if models else "unknown", **environment_facts(PACKAGES)}
 
 
 def markdown(book):

@@ -8,7 +8,7 @@ import problems
 import treefield as tf
 from measure import say, table
 from peers import imported
-from treefield.paper.problems import ising_field
+from treefield_reproduce.problems import ising_field
 
 SIDE, CHUNK, LEVELS = 4096, 512, 16
 ROUNDS = 2  # of t_icm
@@ -44,9 +44,8 @@ def image(side, chunk):
 
 def search_image(pixels, **options):
     """The labelling, its energy and its bound, lazily."""
-    from treefield.dask import minimize
-
-    return minimize(pixels, SMOOTH, costs=level_costs, labels=LEVELS, rng=0, full_output=True, **options)
+    mrf = tf.TiledMRF(pixels, SMOOTH, costs=level_costs, n_labels=LEVELS)
+    return tf.dask.minimize(mrf, rng=0, full_output=True, **options)
 
 
 def warm_up():

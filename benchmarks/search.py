@@ -7,8 +7,8 @@ import problems
 import treefield as tf
 from measure import milliseconds, say, table
 from treefield import moves
-from treefield.paper.methods import BEST
-from treefield.paper.problems import ising_field
+from treefield_reproduce.methods import BEST
+from treefield_reproduce.problems import ising_field
 
 GOALS = {"Tsukuba": {1.0: 392_700, 4.0: 392_000}, "Venus": {4.0: 631_500}, "Penguin": {4.0: 410_000}}
 
@@ -47,7 +47,7 @@ def merging():
     rows = []
     for labels in (16, 2):
         mrf = tf.GridMRF(rng.random((1000, 1000, labels), dtype=np.float32), tf.Potts(0.3))
-        trees = mrf.tree_set(threads=1)
+        trees = mrf.backend.tree_set(threads=1)
         x = rng.integers(labels, size=mrf.shape, dtype=np.int32)
         first = milliseconds(lambda mrf=mrf, trees=trees, x=x: trees.sweep(x.copy()), 9)
         for _ in range(5):

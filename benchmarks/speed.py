@@ -10,7 +10,7 @@ import problems
 import treefield as tf
 from measure import milliseconds, say, table
 from one_chain import OneChainIsing
-from treefield.paper.problems import ising_field
+from treefield_reproduce.problems import ising_field
 
 
 def sweep_times(mrfs, sweeps=10, repeat=9, **options):
@@ -18,13 +18,13 @@ def sweep_times(mrfs, sweeps=10, repeat=9, **options):
 
     The models take turns, so that what else the machine does meets them alike. In milliseconds.
     """
-    sets = [mrf.tree_set(threads=1, **options) for mrf in mrfs]
+    sets = [mrf.backend.tree_set(threads=1, **options) for mrf in mrfs]
     targets = [np.empty_like(mrf.unary) for mrf in mrfs]
     times = np.empty((len(mrfs), repeat, sweeps))
     copies = np.empty((len(mrfs), repeat, 10))
     for seed in range(repeat):
         for number, (mrf, trees) in enumerate(zip(mrfs, sets, strict=True)):
-            x = np.random.default_rng(seed).integers(mrf.labels, size=mrf.shape, dtype=np.int32)
+            x = np.random.default_rng(seed).integers(mrf.n_labels, size=mrf.shape, dtype=np.int32)
             for sweep in range(sweeps):
                 times[number, seed, sweep] = milliseconds(lambda trees=trees, x=x: trees.sweep(x), 1)
             for copy in range(10):
@@ -67,7 +67,7 @@ def threads():
     """Two threads against one."""
     rng = np.random.default_rng(0)
     mrf = tf.GridMRF(rng.random((1000, 1000, 16), dtype=np.float32), tf.Potts(0.3))
-    sets = {number: mrf.tree_set(threads=number) for number in (1, 2)}
+    sets = {number: mrf.backend.tree_set(threads=number) for number in (1, 2)}
     x = rng.integers(16, size=mrf.shape, dtype=np.int32)
     times = {1: [], 2: []}
     for _ in range(15):

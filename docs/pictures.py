@@ -7,9 +7,9 @@ import numpy as np
 from skimage import color, data
 
 import treefield as tf
-from treefield.cli.pictures import depths, regions
-from treefield.paper import book
-from treefield.paper.lab import QUICK, Lab
+from treefield.cli.previews import draw_disparities, draw_regions
+from treefield_reproduce.experiments import run_experiment
+from treefield_reproduce.runner import QUICK, Runner
 
 IMAGES = pathlib.Path(__file__).resolve().parent / "images"
 TIME_LIMIT = 20
@@ -49,7 +49,7 @@ def stereo():
     found = tf.stereo(left, right, **given)
     marked = tf.stereo(left, right, occlusion="mark", subpixel=True, **given)
     truth = np.where(np.isfinite(truth) & (truth > 0), truth, np.nan)
-    maps = [depths(disparity.astype(np.float32), 0, 64) for disparity in (found, marked, truth)]
+    maps = [draw_disparities(disparity.astype(np.float32), 0, 64) for disparity in (found, marked, truth)]
     save("stereo", *(image[::2, ::2] for image in (left, *maps)))
 
 
@@ -61,7 +61,7 @@ def segment():
     seeds[60:180, 215:370], seeds[200:300, 110:440], seeds[330:350, 150:380] = 1, 1, 1
     seeds[:20], seeds[-8:], seeds[:, :40], seeds[:, -40:] = 2, 2, 2, 2
     cup = tf.segment(image, seeds, channel_axis=-1, rng=0)
-    strokes = np.where((seeds > 0)[..., None], 0.4 * image + 0.6 * regions(seeds), image)
+    strokes = np.where((seeds > 0)[..., None], 0.4 * image + 0.6 * draw_regions(seeds), image)
     save(
         "segment",
         *(part[::2, ::2] for part in (image, by_colour, strokes, np.where((cup == 1)[..., None], image, 255))),
@@ -80,9 +80,9 @@ def ising():
 
 def explained():
     """Figures 1 to 3 of the paper: two passes, conditional trees, basin hopping."""
-    found = book.perform("trees", Lab(QUICK))
+    trees = run_experiment("trees", Runner(QUICK))
     for name in ("two-passes", "conditional-trees", "basin-hopping"):
-        (IMAGES / f"{name}.png").write_bytes(found.files[f"{name}.png"])
+        (IMAGES / f"{name}.png").write_bytes(trees.files[f"{name}.png"])
 
 
 def save(name, *images):

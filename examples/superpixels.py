@@ -64,7 +64,7 @@ def main(arguments=None):
         picture = picture[top : top + given.crop, left : left + given.crop]
     _, regions, rag = superpixels(picture)
     mrf = model(rag, given.colours, given.smoothness)
-    alone = mrf.energy(mrf.best_labels())
+    alone = mrf.energy(mrf.backend.best_labels())
     res = tf.minimize(mrf, rng=0)
     print(mrf)
     print(f"each superpixel alone {alone:.2f}, energy {res.fun:.2f}, bound {res.lower_bound:.2f}, gap {res.gap:.2g}")

@@ -13,7 +13,7 @@ import numpy as np
 import naive
 import treefield as tf
 from strategies import Case
-from treefield.trees.fixed_point import fixed_point
+from treefield.backends.grid.fixed_point import fixed_point
 
 ARITHMETICS = {
     "potts": ("int16", "float32"),
@@ -46,7 +46,7 @@ _FORBIDDING = ("table", "binary", "edge-tables")  # which can forbid pairs
 
 
 def holds(mrf, arithmetic):
-    return not fixed_point(mrf, arithmetic)[1]
+    return not fixed_point(mrf.backend, arithmetic)[1]
 
 
 # --- least energies -------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def random_model(kind, seed, shape=None, labels=None, integer=None, odd=True):
     rng = np.random.default_rng([seed, KINDS.index(kind)])
     while True:
         case = _draw(rng, kind, shape, labels, integer, odd)
-        if type(case.mrf().rule(np.float64)).__name__ in _RULES[kind]:
+        if type(case.mrf().backend.rule(np.float64)).__name__ in _RULES[kind]:
             return case
 
 

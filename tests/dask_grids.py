@@ -4,10 +4,12 @@ import os
 import pathlib
 import time
 
+import dask
 import numpy as np
 import pytest
 
 import treefield as tf
+import treefield.dask as tfd
 
 SHAPE, LABELS = (41, 52), 4
 RNG = np.random.default_rng(0)
@@ -16,7 +18,7 @@ IMAGE = RNG.integers(0, 32, SHAPE).astype(np.uint8)
 WEIGHTS = (RNG.integers(-2, 5, (40, 52)).astype(float), RNG.integers(0, 5, (41, 51)).astype(float))
 SEARCHES = {
     "auto": {"maxiter": 3},
-    "auto from unary": {"maxiter": 3, "x0": "unary"},
+    "auto from random": {"maxiter": 3, "x0": "random"},
     "t_ils": {"maxiter": 4},
     "t_icm": {"maxiter": 5},
 }
@@ -35,10 +37,15 @@ def noted_costs(folder, block):
     return level_costs(block)
 
 
-def serial(unary, pairwise, x0=None, **keywords):
-    model = {name: keywords.pop(name) for name in ("tile", "weights", "shape", "labels") if name in keywords}
-    mrf = tf.TiledMRF(unary, pairwise, **model)
+def serial(mrf, x0="unary", **keywords):
+    """The model and the answer of `tf.minimize`."""
     return mrf, tf.minimize(mrf, x0, rng=3, **keywords)
+
+
+def computed(mrf, x0="unary", **keywords):
+    """The answer of `treefield.dask.minimize`, computed in this thread."""
+    lazy = tfd.minimize(mrf, x0, rng=3, full_output=True, **keywords)
+    return tfd.Labelling(*dask.compute(*lazy, **LOCAL))
 
 
 def check_same(found, mrf, res):

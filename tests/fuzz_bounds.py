@@ -78,16 +78,16 @@ def _check_solver(outcome: Outcome, mrf: Any, solver: str) -> None:
     else:
         arithmetic = solver.removeprefix("trw ")
         try:
-            dual = mrf.dual(arithmetic)
+            dual = mrf.backend.dual(arithmetic)
         except ValueError as error:
             if arithmetic != "auto" and re.search("does not hold these costs|goes with grids", str(error)):
                 return
             raise
         # trw reports no bound above the energy that it found, which may hide one that is false
-        x, should_continue = mrf.best_labels(), True
+        x, should_continue = mrf.backend.best_labels(), True
         while should_continue:
             bound = max(dual.iterate(x) for _ in range(_ITERATIONS))
-            should_continue = dual.refine()
+            should_continue = dual.refine(math.inf)
         _check_bound(outcome, f"dual {arithmetic}", bound)
         _check_result(outcome, mrf, solver, tf.trw(mrf, arithmetic=arithmetic, maxiter=_ITERATIONS))
 

@@ -261,7 +261,7 @@ def label_out_of_range(header, arrays, mrf, rng):
     name = rng.choice([name for name in arrays if name != "trace"])
     labels = np.frombuffer(arrays[name], header["arrays"][name]["dtype"]).reshape(-1, mrf.size)
     site = rng.randrange(mrf.size)
-    count = int(np.asarray(mrf.label_counts).reshape(-1)[site])
+    count = int(np.asarray(mrf.backend.label_counts).reshape(-1)[site])
     labels[rng.randrange(len(labels)), site] = rng.choice((count, np.iinfo(labels.dtype).max))
     return REFUSED
 

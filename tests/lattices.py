@@ -36,7 +36,7 @@ class Case:
         self.rng = rng
 
     def random(self):
-        return self.rng.integers(self.mrf.labels, size=self.mrf.shape, dtype=np.int32)
+        return self.rng.integers(self.mrf.n_labels, size=self.mrf.shape, dtype=np.int32)
 
     def energy(self, x):
         return naive_lattice.energy(self.unary, self.edges, x, self.mask)

@@ -1,6 +1,6 @@
-"""The applications read out loud: plain loops over pixels, straight from their docstrings.
+"""The obvious slow versions of the applications: loops over pixels, straight from their docstrings.
 
-As in `naive`, nothing here imports treefield. Images of a stereo pair are (M, N, C) arrays in 255 steps of grey.
+As in `naive`, nothing here imports treefield. Images of a stereo pair are (M, N, C) arrays in grey levels.
 """
 
 import math
@@ -17,27 +17,27 @@ WINDOW = 7
 
 
 def data_cost(difference, data, tau):
-    """Of a pixel that differs by so many steps of grey from what was seen."""
+    """The cost of a pixel that differs by `difference` from the observed value."""
     return min(difference**2 if data == "squared" else difference, tau)
 
 
 def smoothness_cost(difference, smoothness, weight, cutoff):
-    """Of neighbours that differ by so many steps of grey."""
+    """The cost of neighbours that differ by `difference`."""
     if smoothness == "potts":
         return weight * (difference != 0)
     return weight * (min(difference, cutoff) if smoothness == "linear" else min(difference**2, cutoff**2))
 
 
-def restoration_energy(seen, restored, unit, *, data, tau, smoothness, weight, cutoff, hole=None):
-    """What a restored grey image costs, in whose hole nothing was seen."""
+def restoration_energy(seen, restored, *, data, tau, smoothness, weight, cutoff, hole=None):
+    """The energy of a restored grey image, in whose hole nothing was observed, in the image's own units."""
     costs = []
     for i in np.ndindex(*seen.shape):
         here = float(restored[i])
         if hole is None or not hole[i]:
-            costs.append(data_cost(abs(here - float(seen[i])) / unit, data, tau))
+            costs.append(data_cost(abs(here - float(seen[i])), data, tau))
         for j in naive.neighbours(seen.shape, i):
             if i < j:
-                costs.append(smoothness_cost(abs(here - float(restored[j])) / unit, smoothness, weight, cutoff))
+                costs.append(smoothness_cost(abs(here - float(restored[j])), smoothness, weight, cutoff))
     return math.fsum(costs)
 
 
@@ -123,7 +123,7 @@ def contrast_weight(a, b, contrast, factor):
 # --- after matching -------------------------------------------------------------------------------------------------
 
 
-def seen_twice(left, right):
+def consistent_pixels(left, right):
     """Where a pixel's match in the other image has the same disparity, or one that differs by 1."""
     known = np.zeros(left.shape, bool)
     for i, j in np.ndindex(*left.shape):
@@ -143,7 +143,7 @@ def fill_background(disparity, known):
     return filled
 
 
-def between_labels(x, volume):
+def refine_labels(x, volume):
     """Labels moved to the lowest point of a V through their own cost and those of their neighbours, each summed over a
     window in which every label is moved alike; beyond the border, pixels are mirrored."""
     labels = volume.shape[-1]

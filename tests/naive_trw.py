@@ -15,7 +15,7 @@ def tables_of(mrf):
     weights = [1.0] * len(mrf.shape) if mrf.weights is None else mrf.weights
     tables = []
     for axis, weight in enumerate(weights):
-        table = pairwise.tables[axis] if hasattr(pairwise, "tables") else pairwise.table(mrf.labels)
+        table = pairwise.tables[axis] if hasattr(pairwise, "tables") else pairwise.table(mrf.n_labels)
         weight = pairwise.weight * np.broadcast_to(np.asarray(weight, np.float64), naive.edge_shape(mrf.shape, axis))
         tables.append(weight[..., None, None] * np.asarray(table, np.float64))
     return tables
@@ -35,7 +35,7 @@ class NaiveTRW:
             raise ValueError("forbidden (+inf) costs have no place here; give finite ones")
         self.shape = mrf.shape
         self.sites = list(np.ndindex(*self.shape))
-        self.messages = {(i, j): np.zeros(mrf.labels) for i in self.sites for j in self.after(i)}
+        self.messages = {(i, j): np.zeros(mrf.n_labels) for i in self.sites for j in self.after(i)}
 
     def before(self, i):
         return [j for j in naive.neighbours(self.shape, i) if j < i]

@@ -1,4 +1,4 @@
-"""Images in every dtype and layout, and what the tests of all applications check."""
+"""Images in every dtype and memory layout, and checks that the tests of all applications share."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ DTYPES = (
 
 
 def of_dtype(image, dtype):
-    """A uint8 image in another dtype, over much of what that may hold."""
+    """A uint8 image converted to another dtype, over much of its range."""
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
         return image > 127
@@ -30,7 +30,7 @@ def of_dtype(image, dtype):
 
 
 def layouts(image):
-    """The same image, however it lies in memory."""
+    """The same image in several memory layouts."""
     wide = np.zeros([2 * n for n in image.shape], image.dtype)
     every_second = wide[tuple(np.s_[::2] for _ in image.shape)]
     every_second[...] = image
@@ -48,14 +48,14 @@ def layouts(image):
 
 
 def check_result(res):
-    """What every result of an application promises."""
+    """Raise unless energy, bound and labelling of a result agree with its model."""
     assert res.fun == res.mrf.energy(res.x)
     assert not res.lower_bound > res.fun
     assert res.x.shape == res.mrf.shape
 
 
 def check_options(call):
-    """`call(**keywords)` hands all keywords of `minimize` on, and refuses others by name; its model has cycles."""
+    """Raise unless `call` passes the keywords of `minimize` on and names unknown ones; its model must have cycles."""
     energies = []
 
     def stop(res):
@@ -84,7 +84,7 @@ def check_options(call):
 
 
 def check_same_seed(call):
-    """The same seed gives the same answer and the same energy."""
+    """Raise unless the same seed gives the same answer and the same energy."""
     (first, res), (again, same) = (call(rng=np.random.default_rng(3), full_output=True) for _ in range(2))
     np.testing.assert_array_equal(first, again)
     assert res.fun == same.fun
@@ -92,7 +92,7 @@ def check_same_seed(call):
 
 
 def check_refused(call, error, message):
-    """The call raises an error of one line."""
+    """Raise unless the call raises this error, in one line."""
     with pytest.raises(error, match=message) as caught:
         call()
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 300

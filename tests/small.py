@@ -1,6 +1,7 @@
 """A small model and what goes with it, for tests of odd and of bad input."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -21,6 +22,12 @@ SOLVERS = {name: getattr(tf, name) for name in NAMES}
 def check_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def hide_package(monkeypatch, name):
+    """Have every import of a package fail, those of its modules too."""
+    for loaded in [name, *(module for module in sys.modules if module.startswith(f"{name}."))]:
+        monkeypatch.setitem(sys.modules, loaded, None)
 
 
 def with_value(array, value):
@@ -60,7 +67,7 @@ def check_result(mrf, res):
 def check_memory_survives_json(mixture, mrf):
     """What a jump made by `mixture()` has learnt goes through JSON, and another one goes on from it the same way."""
     rng = np.random.default_rng(0)
-    x = mrf.random_labels(rng)
+    x = mrf.backend.random_labels(rng)
     taught, fresh, again = mixture(), mixture(), mixture()
     for won in rng.random(40) ** 4:
         taught(x, mrf, rng)

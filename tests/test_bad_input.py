@@ -121,7 +121,7 @@ def test_edge_tables_that_do_not_fit_are_refused(tables, error, message):
     [
         ("potts", TypeError, "pairwise must be Potts.*'potts'"),
         (2.0, TypeError, r"pairwise must be Potts.*2\.0"),
-        (np.eye(3), TypeError, r"(?s)pairwise must be.*did you mean Table\(V\)"),
+        (np.eye(4), ValueError, r"pairwise has shape \(4, 4\), expected \(3, 3\)"),
         (tf.Potts, TypeError, "pairwise must be"),
         (lambda a, b: "three", TypeError, "pairwise function.*'three'"),
         (lambda a, b: "3", TypeError, "pairwise function.*'3'"),
@@ -150,8 +150,8 @@ def test_a_pairwise_that_gives_no_costs_is_refused(pairwise, error, message):
         (([[1], [1, 2]], 1), TypeError, r"weights\[0\].*rows differ"),
         ((), ValueError, "weights has 0 entries.*per axis"),
         ((1, 2, 3), ValueError, "weights has 3 entries.*per axis"),
-        ((ACROSS, DOWN), ValueError, r"weights\[0\] has shape \(3, 3\), expected \(2, 4\)"),
-        ((1, np.ones(1)), ValueError, r"weights\[1\] has shape \(1,\), expected \(3, 3\)"),
+        ((ACROSS, DOWN), ValueError, r"weights\[0\] has shape \(3, 3\), expected a number or \(2, 4\)"),
+        ((1, np.ones(1)), ValueError, r"weights\[1\] has shape \(1,\), expected a number or \(3, 3\)"),
         ((np.nan, 1), ValueError, r"weights\[0\] holds NaN"),
         ((1, with_value(ACROSS, np.inf)), ValueError, r"weights\[1\] holds NaN or infinity"),
     ],
@@ -237,7 +237,7 @@ def test_a_keyword_out_of_range_is_refused(solver, keywords, error, message):
     ],
 )
 def test_trees_that_are_none_are_refused(keywords, error, message):
-    check_refused(lambda: MRF.tree_set(**keywords), error, message)
+    check_refused(lambda: MRF.backend.tree_set(**keywords), error, message)
     check_refused(lambda: tf.t_icm(MRF, **keywords), error, message)
 
 
@@ -289,7 +289,7 @@ whole = np.zeros((9, 9), np.int32)
 for trees in ("bands", "combs", "sites"):
     for x in (whole[:2, :2].copy(), whole.astype(float), whole + 10**6, whole - 1):
         try:
-            mrf.tree_set(trees).sweep(x)
+            mrf.backend.tree_set(trees).sweep(x)
         except (TypeError, ValueError):
             print("refused")
 """
@@ -306,7 +306,7 @@ def test_a_sweep_changes_the_labelling_it_is_given_or_refuses_it(trees):
     x = np.asfortranarray(np.random.default_rng(0).integers(LABELS, size=SHAPE, dtype=np.int32))
     before = MRF.energy(x)
     try:
-        change = MRF.tree_set(trees).sweep(x)
+        change = MRF.backend.tree_set(trees).sweep(x)
     except ValueError:
         return
     assert change < 0 and MRF.energy(x) == pytest.approx(before + change)

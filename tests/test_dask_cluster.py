@@ -40,11 +40,13 @@ def client():
         yield client
 
 
-def test_a_cluster_finds_the_same_and_writes_it_to_zarr(client, tmp_path):
+def test_cluster_has_the_serial_answer_and_writes_it_to_zarr(client, tmp_path):
     costs = zarr.create_array(store=str(tmp_path / "unary.zarr"), shape=UNARY.shape, chunks=(14, 20, 4), dtype="f8")
     costs[:] = UNARY
-    lazy = tfd.minimize(da.from_zarr(costs), tf.Potts(3), weights=WEIGHTS, rng=3, maxiter=3, full_output=True)
-    mrf, res = serial(UNARY, tf.Potts(3), weights=WEIGHTS, tile=(14, 20), maxiter=3)
+    lazy = tfd.minimize(
+        tf.TiledMRF(da.from_zarr(costs), tf.Potts(3), weights=WEIGHTS), rng=3, maxiter=3, full_output=True
+    )
+    mrf, res = serial(tf.TiledMRF(UNARY, tf.Potts(3), weights=WEIGHTS, tile=(14, 20)), maxiter=3)
     check_same(tfd.Labelling(*client.gather(client.compute(list(lazy)))), mrf, res)
     labels = zarr.create_array(store=str(tmp_path / "x.zarr"), shape=SHAPE, chunks=lazy.x.chunksize, dtype="u1")
     with client.as_current():
@@ -70,17 +72,16 @@ def kill_workers(client, folder, after, number=1):
 
 
 @pytest.mark.parametrize("method", ["auto", "t_icm"])
-def test_a_worker_that_is_killed_changes_nothing(client, tmp_path, method):
+def test_killed_worker_does_not_change_the_answer(client, tmp_path, method):
     costs = functools.partial(noted_costs, str(tmp_path))
     options = {"method": method, "maxiter": 3}
-    image = da.from_array(IMAGE, chunks=20)
-    lazy = tfd.minimize(image, tf.Potts(3), costs=costs, labels=LABELS, rng=3, full_output=True, **options)
+    mrf = tf.TiledMRF(da.from_array(IMAGE, chunks=20), tf.Potts(3), costs=costs, n_labels=LABELS)
+    lazy = tfd.minimize(mrf, rng=3, full_output=True, **options)
     killer, (pid,) = kill_workers(client, tmp_path, 5)
     found = tfd.Labelling(*client.gather(client.compute(list(lazy))))
     killer.join(timeout=10)
     assert not killer.is_alive() and pid not in client.run(os.getpid).values()
-    unary = level_costs(IMAGE)
-    check_same(found, *serial(unary, tf.Potts(3), tile=20, **options))
+    check_same(found, *serial(tf.TiledMRF(level_costs(IMAGE), tf.Potts(3), tile=20), **options))
 
 
 class NotedJump(moves.UniformJump):
@@ -104,7 +105,7 @@ def check_merged(mrf, res, seeds):
     assert np.all(np.diff(res.trace["best"]) <= 0) and np.all(np.diff(res.trace["seconds"]) >= 0)
 
 
-def test_seeds_on_a_cluster_are_those_of_this_machine(client, capsys):
+def test_search_on_a_cluster_equals_search_on_this_machine(client, capsys):
     client.wait_for_workers(2)
     here = tfd.search(MRF, seeds=5, maxiter=10, rng=0)
     there = tfd.search(MRF, seeds=5, maxiter=10, rng=0, client=client, progress=True)
@@ -117,7 +118,7 @@ def test_seeds_on_a_cluster_are_those_of_this_machine(client, capsys):
     assert here.runs.tolist() == alone
 
 
-def test_the_current_client_is_used(client):
+def test_search_uses_the_current_client(client):
     with client.as_current():
         res = tfd.search(MRF, seeds=2, maxiter=10, rng=0)
         names = set(client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes)))
@@ -126,7 +127,7 @@ def test_the_current_client_is_used(client):
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_seeds_survive_workers_that_are_killed(client, tmp_path, number):
+def test_search_survives_killed_workers(client, tmp_path, number):
     expected = tfd.search(MRF, seeds=4, maxiter=20, rng=0)
     killer, _ = kill_workers(client, tmp_path, 10, number)
     res = tfd.search(MRF, seeds=4, maxiter=20, rng=0, jump=NotedJump(tmp_path), client=client)
@@ -137,12 +138,12 @@ def test_seeds_survive_workers_that_are_killed(client, tmp_path, number):
 
 
 @pytest.mark.parametrize("seeds", [1, 2, 3, 7])
-def test_merged_seeds_are_no_worse_than_the_best(seeds):
+def test_merged_search_is_no_worse_than_the_best_seed(seeds):
     mrf = MRF.to_graph()
     check_merged(mrf, tfd.search(mrf, seeds=seeds, maxiter=4, rng=1), seeds)
 
 
-def test_seeds_of_a_method_with_a_bound_have_one(capsys):
+def test_search_with_a_method_that_bounds_has_a_bound(capsys):
     res = tfd.search(MRF, seeds=2, method="auto", maxiter=4, rng=1, progress=True)
     check_merged(MRF, res, 2)
     assert 0 <= res.gap < 0.1 and "2/2" in capsys.readouterr().err
@@ -158,12 +159,12 @@ MODELS = {
     "graph": tf.GridMRF(UNARY[:8, :8], tf.TruncatedQuadratic(1, 4)).to_graph(),
     "several label counts": tf.GraphMRF([[0, 1], [2, 0, 1]], [(0, 1)], [np.arange(6).reshape(2, 3)]),
     "tiled": tf.TiledMRF(UNARY, tf.Table(np.arange(16).reshape(4, 4)), tile=20),
-    "tiled function": tf.TiledMRF(level_costs, tf.Potts(1), shape=SHAPE, labels=LABELS, tile=20),
+    "tiled function": tf.TiledMRF(level_costs, tf.Potts(1), shape=SHAPE, n_labels=LABELS, tile=20),
 }
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_models_travel_even_after_a_search(name):
+def test_models_can_be_pickled_after_a_search(name):
     mrf = MODELS[name]
     if name == "tiled function":
         assert repr(pickle.loads(pickle.dumps(mrf))) == repr(mrf)
@@ -184,7 +185,7 @@ ACCEPTANCES = [moves.Metropolis(), moves.Greedy(), moves.PerComponent(), moves.U
     [*({"jump": jump} for jump in JUMPS), *({"accept": accept} for accept in ACCEPTANCES)],
     ids=lambda keywords: type(next(iter(keywords.values()))).__name__,
 )
-def test_moves_travel(keywords):
+def test_moves_can_be_pickled(keywords):
     mrf = MODELS["graph"] if isinstance(keywords.get("jump"), moves.BallJump | moves.HeatJump) else MODELS["weighted"]
     before = tf.t_ils(mrf, maxiter=3, rng=0, **keywords)
     again = tf.t_ils(mrf, maxiter=3, rng=0, **pickle.loads(pickle.dumps(keywords)))

@@ -88,7 +88,7 @@ def test_a_model_has_the_energies_of_its_bqm(bqm):
 
 @pytest.mark.parametrize("vartype", VARTYPES)
 def test_the_same_seed_gives_the_same_samples(vartype):
-    bqm = random_bqm(60, vartype)
+    bqm = random_bqm(300, vartype)
     first, second, other = (SAMPLER.sample(bqm, num_reads=3, seed=seed, maxiter=2) for seed in (7, 7, 8))
     np.testing.assert_array_equal(first.record.sample, second.record.sample)
     assert len(first) == 3 and not np.array_equal(first.record.sample, other.record.sample)

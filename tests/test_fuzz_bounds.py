@@ -142,7 +142,7 @@ def test_printed_code_builds_the_same_model(kind):
         exec(str(model), names)
         mrf, rng = model.call.make(), np.random.default_rng(0)
         assert repr(names["mrf"]) == repr(mrf)
-        for x in [mrf.random_labels(rng) for _ in range(9)]:
+        for x in [mrf.backend.random_labels(rng) for _ in range(9)]:
             assert names["mrf"].energy(x) == mrf.energy(x)
 
 
@@ -170,7 +170,7 @@ def test_wrong_energy_and_unexpected_error_fail(monkeypatch):
         raise ZeroDivisionError
 
     def trw(mrf, **options):
-        return tf.MAPResult(x=mrf.best_labels(), fun=math.nan, lower_bound=math.nan, message="converged")
+        return tf.MAPResult(x=mrf.backend.best_labels(), fun=math.nan, lower_bound=math.nan, message="converged")
 
     monkeypatch.setattr(Truth, "is_forest", True)
     monkeypatch.setattr(tf, "tree_bp", tree_bp)

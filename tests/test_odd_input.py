@@ -83,7 +83,7 @@ def test_one_site_one_label_and_axes_of_length_one(shape):
     mrf = tf.GridMRF(unary, tf.Potts(0))
     for name, solver in SOLVERS.items():
         res = solver(mrf)
-        assert res.success, name
+        assert res.status in (tf.Status.CONVERGED, tf.Status.LIMIT), name
         assert res.fun == mrf.energy(res.x) == pytest.approx(unary.min(axis=-1).sum())
 
 
@@ -100,7 +100,7 @@ def test_a_model_that_forbids_everything_is_reported(solver):
     mrf = tf.GridMRF(np.full((1, 4, 3), np.inf), tf.Potts(2))
     res = SOLVERS[solver](mrf)
     assert res.fun == np.inf == mrf.energy(res.x)
-    assert not res.success and res.status == 5
+    assert not res.success and res.status == 4
     assert "infinite" in res.message and "4 forbidden" in res.message
 
 
@@ -166,12 +166,14 @@ def test_a_limit_of_zero_returns_the_start(solver, limits):
     x0 = np.random.default_rng(1).integers(3, size=LARGE.shape)
     res = solver(LARGE, x0, **limits)
     np.testing.assert_array_equal(res.x, x0)
-    assert res.nit == 0 and res.status == (1 if "maxiter" in limits else 2) and len(res.trace) == 1
+    assert res.nit == 0 and res.status == tf.Status.LIMIT and len(res.trace) == 1
     assert res.fun == LARGE.energy(x0) and next(iter(limits)) in res.message
 
 
 @pytest.mark.parametrize("solver", [tf.t_icm, tf.icm])
-@pytest.mark.parametrize(("error", "status"), [(StopIteration, 3), (KeyboardInterrupt, 4)])
+@pytest.mark.parametrize(
+    ("error", "status"), [(StopIteration, tf.Status.STOPPED), (KeyboardInterrupt, tf.Status.INTERRUPTED)]
+)
 def test_the_callback_can_stop_the_run(solver, error, status):
     def callback(intermediate_result):
         assert intermediate_result.nit <= 2
@@ -179,7 +181,7 @@ def test_the_callback_can_stop_the_run(solver, error, status):
             raise error
 
     res = solver(LARGE, rng=0, callback=callback)
-    assert res.nit == 2 and res.status == status and res.success == (error is StopIteration)
+    assert res.nit == 2 and res.status == status and not res.success
     assert ("callback" if error is StopIteration else "interrupted") in res.message
     np.testing.assert_array_equal(res.x, solver(LARGE, rng=0, maxiter=2).x)
     assert res.fun == LARGE.energy(res.x) == res.trace["energy"][-1]
@@ -208,7 +210,8 @@ for delay in np.linspace(0, seconds, 40):  # anywhere in the second sweep, which
     time.sleep(0.01)
     assert (res.x == found).all(), "the labelling still changes"
     assert res.fun == mrf.energy(res.x) <= res.trace["energy"][1], (res.fun, mrf.energy(res.x))
-    assert (res.success, res.status) == (False, 4) and res.message.startswith("interrupted"), res.message
+    assert (res.success, res.status) == (False, tf.Status.INTERRUPTED)
+    assert res.message.startswith("interrupted"), res.message
 """
 
 

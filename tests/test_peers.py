@@ -12,7 +12,7 @@ import peers
 import treefield as tf
 from small import check_refused
 from treefield.io.files import package_version
-from treefield.paper.expansion import alpha_expansion
+from treefield_reproduce.expansion import alpha_expansion
 
 MODULES = {"PyMaxflow": "maxflow", "gco-wrapper": "gco"}  # whose peers are expansion
 ALL_MODULES = MODULES | {"dwave-samplers": "dwave.samplers"}

@@ -55,7 +55,7 @@ def test_stereo_costs_are_birchfield_and_tomasis(name, power, limit, request):
     mrf = request.getfixturevalue(name)
     left, right = pair(name)
     for i, j in some_sites(mrf.shape):
-        for d in range(mrf.labels):
+        for d in range(mrf.n_labels):
             cost = limit
             if j >= d:
                 cost = sum(birchfield_tomasi(left[i], right[i], j, j - d, channel) ** power for channel in range(3))
@@ -64,7 +64,7 @@ def test_stereo_costs_are_birchfield_and_tomasis(name, power, limit, request):
 
 def test_half_way_values_round_down_and_stop_at_the_border():
     image = np.array([[[10], [13], [2]]])
-    low, high = problems.half_sample_span(image)
+    low, high = problems.half_sample_range(image)
     assert low.ravel().tolist() == [10, 7, 2]
     assert high.ravel().tolist() == [11, 13, 7]
 
@@ -127,7 +127,7 @@ def raster_icm(unary, table, down, across):
 def test_icm_ends_where_the_original_library_does(name, shape, labels, weight, steps, energy, request):
     """The energies of ICM as the original C++ library (Szeliski et al. 2008) prints them."""
     mrf = request.getfixturevalue(name)
-    assert mrf.shape == shape and mrf.labels == labels
+    assert mrf.shape == shape and mrf.n_labels == labels
     distance = np.abs(np.subtract.outer(np.arange(labels), np.arange(labels)))
     table = weight * np.array(steps)[np.minimum(distance, len(steps) - 1)]
     ones = np.ones((shape[0] - 1, shape[1])), np.ones((shape[0], shape[1] - 1))

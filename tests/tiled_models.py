@@ -46,4 +46,4 @@ def cases(draw):
 
 
 def random_labels(mrf, seed=0):
-    return np.random.default_rng(seed).integers(mrf.labels, size=mrf.shape).astype(np.int32)
+    return np.random.default_rng(seed).integers(mrf.n_labels, size=mrf.shape).astype(np.int32)

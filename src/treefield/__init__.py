@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+import importlib as _importlib
+import typing as _typing
 
-if TYPE_CHECKING:
-    from treefield import io, moves
-    from treefield.apps.batch import batch
+if _typing.TYPE_CHECKING:
+    from treefield import dask, dimod, io, moves, protocols
+    from treefield.apps.batch import BatchInterrupted, BatchItem, WorkerDiedError, batch
     from treefield.apps.denoise import denoise
+    from treefield.apps.denoise_tiled import denoise_tiled
     from treefield.apps.inpaint import inpaint
     from treefield.apps.ising import ising
     from treefield.apps.segment import segment
     from treefield.apps.stereo import stereo
-    from treefield.apps.tiled import denoise_tiled
+    from treefield.errors import CycleError
+    from treefield.io.files import MissingPackageError
+    from treefield.io.limits import TooLargeError
     from treefield.models.graph import GraphMRF
     from treefield.models.grid import GridMRF
-    from treefield.models.pairwise import EdgeTables, Potts, Table, TruncatedLinear, TruncatedQuadratic
-    from treefield.models.tiled import TiledMRF
-    from treefield.results import MAPResult
+    from treefield.models.pairwise import EdgeTables, Pairwise, Potts, Table, TruncatedLinear, TruncatedQuadratic
+    from treefield.results import MAPResult, Status
     from treefield.solvers.anneal import anneal
     from treefield.solvers.genetic import genetic
     from treefield.solvers.icm import icm
@@ -30,54 +32,34 @@ if TYPE_CHECKING:
     from treefield.solvers.t_ils import t_ils
     from treefield.solvers.tree_bp import tree_bp
     from treefield.solvers.trw import trw
+    from treefield.tiling.model import TiledMRF
 
 __version__ = "0.1.0"
 
-# Each name and where it lives; loaded when first used, so that `import treefield` is quick.
-_HOMES = {
-    "batch": "apps.batch",
-    "denoise": "apps.denoise",
-    "denoise_tiled": "apps.tiled",
-    "inpaint": "apps.inpaint",
-    "ising": "apps.ising",
-    "segment": "apps.segment",
-    "stereo": "apps.stereo",
-    "GridMRF": "models.grid",
-    "GraphMRF": "models.graph",
-    "TiledMRF": "models.tiled",
-    "Potts": "models.pairwise",
-    "TruncatedLinear": "models.pairwise",
-    "TruncatedQuadratic": "models.pairwise",
-    "Table": "models.pairwise",
-    "EdgeTables": "models.pairwise",
-    "MAPResult": "results",
-    "tree_bp": "solvers.tree_bp",
-    "anneal": "solvers.anneal",
-    "genetic": "solvers.genetic",
-    "icm": "solvers.icm",
-    "loopy_bp": "solvers.loopy_bp",
-    "merge": "solvers.merge",
-    "minimize": "solvers.minimize",
-    "t_icm": "solvers.t_icm",
-    "t_ils": "solvers.t_ils",
-    "scan_line": "solvers.scan_line",
-    "trw": "solvers.trw",
-}
-
 __all__ = [
+    "BatchInterrupted",
+    "BatchItem",
+    "CycleError",
     "EdgeTables",
     "GraphMRF",
     "GridMRF",
     "MAPResult",
+    "MissingPackageError",
+    "Pairwise",
     "Potts",
+    "Status",
     "Table",
     "TiledMRF",
+    "TooLargeError",
     "TruncatedLinear",
     "TruncatedQuadratic",
+    "WorkerDiedError",
     "anneal",
     "batch",
+    "dask",
     "denoise",
     "denoise_tiled",
+    "dimod",
     "genetic",
     "icm",
     "inpaint",
@@ -87,6 +69,7 @@ __all__ = [
     "merge",
     "minimize",
     "moves",
+    "protocols",
     "scan_line",
     "segment",
     "stereo",
@@ -96,16 +79,57 @@ __all__ = [
     "trw",
 ]
 
+# Where each name lives: loaded on first use, so that `import treefield` is quick.
+_LAZY = {
+    "BatchInterrupted": "apps.batch",
+    "BatchItem": "apps.batch",
+    "WorkerDiedError": "apps.batch",
+    "batch": "apps.batch",
+    "denoise": "apps.denoise",
+    "denoise_tiled": "apps.denoise_tiled",
+    "inpaint": "apps.inpaint",
+    "ising": "apps.ising",
+    "segment": "apps.segment",
+    "stereo": "apps.stereo",
+    "CycleError": "errors",
+    "MissingPackageError": "io.files",
+    "TooLargeError": "io.limits",
+    "GraphMRF": "models.graph",
+    "GridMRF": "models.grid",
+    "EdgeTables": "models.pairwise",
+    "Pairwise": "models.pairwise",
+    "Potts": "models.pairwise",
+    "Table": "models.pairwise",
+    "TruncatedLinear": "models.pairwise",
+    "TruncatedQuadratic": "models.pairwise",
+    "MAPResult": "results",
+    "Status": "results",
+    "anneal": "solvers.anneal",
+    "genetic": "solvers.genetic",
+    "icm": "solvers.icm",
+    "loopy_bp": "solvers.loopy_bp",
+    "merge": "solvers.merge",
+    "minimize": "solvers.minimize",
+    "scan_line": "solvers.scan_line",
+    "t_icm": "solvers.t_icm",
+    "t_ils": "solvers.t_ils",
+    "tree_bp": "solvers.tree_bp",
+    "trw": "solvers.trw",
+    "TiledMRF": "tiling.model",
+}
+_MODULES = ("dask", "dimod", "io", "moves", "protocols")
 
-def __getattr__(name: str) -> Any:
-    if name in ("io", "moves"):
-        return importlib.import_module(f"treefield.{name}")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'treefield' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"treefield.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+if not _typing.TYPE_CHECKING:  # type checkers would take any name for an attribute
+
+    def __getattr__(name: str) -> object:
+        if name in _MODULES:
+            return _importlib.import_module(f"treefield.{name}")
+        if name not in _LAZY:
+            raise AttributeError(f"module 'treefield' has no attribute {name!r}")
+        value = getattr(_importlib.import_module(f"treefield.{_LAZY[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*__all__, "__version__"])

@@ -7,221 +7,231 @@ import concurrent.futures
 import contextlib
 import sys
 import uuid
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from treefield.models.pairwise import Potts
-from treefield.models.tiled import LEAST, TiledMRF
+from treefield.apps.keywords import SolverKeywords
+from treefield.protocols import Model, Seed, Start, Sweeps
 from treefield.results import MAPResult
-from treefield.solvers import seeds as many
-from treefield.solvers import tile_tasks as work
+from treefield.solvers import seeds as seeded
+from treefield.solvers.loop import Timer, checked_limits
 from treefield.solvers.minimize import METHODS as SOLVERS
 from treefield.solvers.minimize import takes
 from treefield.solvers.progress import Bar
-from treefield.solvers.run import Timer, checked_limits
-from treefield.solvers.tiles import METHODS, STARTS, turns
-from treefield.validation import as_callable, as_choice, as_count, as_generator, check_model, thread_count
+from treefield.tiling.array_protocols import ReadableArray, as_readable, check_shape
+from treefield.tiling.model import TiledMRF
+from treefield.tiling.search import METHODS, STARTS, phases
+from treefield.tiling.tasks import Settings
+from treefield.validation import as_choice, as_count, as_generator, check_model, thread_count
 
 try:
     import dask
     import dask.array as da
     import dask.callbacks
+    from dask.delayed import Delayed
 
-    from treefield.solvers.tile_graph import Graph
+    from treefield.tiling.task_graph import TaskGraph
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError('treefield.dask needs dask: pip install "treefield[dask]"', name="dask") from error
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 __all__ = ["Labelling", "energy", "minimize", "search"]
 
-_ROUNDS = 4  # of "t_icm", where maxiter does not say
-_ATTEMPTS = 3  # at searches of which all workers die
-_OURS = ("x0", "rng", "callback", "progress", "checkpoint")  # what a tile's search is not told
+_ROUNDS = 4  # the default maxiter of "t_icm"
+_ATTEMPTS = 3  # at searches all of whose workers die
+_NOT_FOR_TASKS = ("x0", "rng", "callback", "progress", "checkpoint")  # keywords of solvers, not of a task
+_OUTCOME = "treefield-outcome"  # prefix of the tasks whose ends the progress bar counts
 
 
 class Labelling(NamedTuple):
-    """What `minimize` finds, all of it lazy: ``dask.compute(*res)`` computes it at once. The bound is nan but for the
-    method "auto" without a start."""
+    """The lazy result of `minimize`: ``dask.compute(*res)`` computes all of it at once. The bound is nan except for the
+    method "auto" from "unary"."""
 
-    x: Any
-    fun: Any
-    lower_bound: Any
+    x: da.Array
+    fun: da.Array
+    lower_bound: da.Array
 
 
+@overload
 def minimize(
-    unary: Any,
-    pairwise: Any,
+    mrf: TiledMRF,
+    x0: ReadableArray | ArrayLike = "unary",
     *,
-    costs: Callable[[np.ndarray], Any] | None = None,
-    labels: int | None = None,
-    weights: Any = None,
-    tile: Any = None,
-    x0: Any = None,
     method: str = "auto",
-    rng: Any = None,
+    rng: Seed = None,
+    full_output: Literal[False] = False,
+    **options: Unpack[SolverKeywords],
+) -> da.Array: ...
+@overload
+def minimize(
+    mrf: TiledMRF,
+    x0: ReadableArray | ArrayLike = "unary",
+    *,
+    method: str = "auto",
+    rng: Seed = None,
+    full_output: Literal[True],
+    **options: Unpack[SolverKeywords],
+) -> Labelling: ...
+@overload
+def minimize(
+    mrf: TiledMRF,
+    x0: ReadableArray | ArrayLike = "unary",
+    *,
+    method: str = "auto",
+    rng: Seed = None,
+    full_output: bool,
+    **options: Unpack[SolverKeywords],
+) -> da.Array | Labelling: ...
+def minimize(
+    mrf: TiledMRF,
+    x0: ReadableArray | ArrayLike = "unary",
+    *,
+    method: str = "auto",
+    rng: Seed = None,
     full_output: bool = False,
-    **options: Any,
-) -> Any:
-    """A labelling of low energy of a grid of any size, as a Dask array.
+    **options: Unpack[SolverKeywords],
+) -> da.Array | Labelling:
+    """Minimise the energy of a grid of any size, lazily; return the labelling as a Dask array.
 
-    It is what `treefield.minimize` finds of a `TiledMRF` with the same tiles and the same seed, but boxes that do not
-    touch are searched at the same time. Nothing is computed before Dask is asked to. Each box is one task, a pure
-    function: whatever fails or dies, Dask may run it again with the same outcome.
+    The answer is that of `treefield.minimize` for the same model and seed, but tiles that do not touch are searched at
+    the same time. Nothing is computed before Dask is asked for it. Each tile is one task, a pure function: Dask may run
+    it again after a failure, with the same outcome.
 
     Parameters
     ----------
-    unary : (M, N, L) or (P, M, N, L) array
-        A Dask array, or anything that `dask.array.from_array` takes: NumPy, memmap, Zarr, HDF5. With `costs` an image,
-        (M, N) or (P, M, N).
-    pairwise : Potts, TruncatedLinear, TruncatedQuadratic, Table or function of two labels
-    costs : function, optional
-        ``costs(block)`` gives the costs of a block of the image, labels along a last axis. So only the image travels
-        and is kept in memory; costs that are given are kept until the borders around them are searched.
-    labels : int
-        How many there are; with `costs`.
-    weights : sequence, optional
-        One number or array per axis, as in `TiledMRF`.
-    tile : int or one for each axis, optional
-        How many sites a tile has along each axis, about; default: the largest chunk along each. For each of its threads
-        a worker needs the memory to search one: with 16 labels some 40 bytes per site and label for "auto", 10 for the
-        others.
-    x0 : array of labels, "random" or "unary", optional
+    mrf : TiledMRF
+        A model whose `unary` is an array, of Dask or any other; with `costs` only the image is sent to the workers, as
+        one byte per pixel for instance, instead of all costs. For each of its threads a worker needs the memory to
+        search one tile: with 16 labels some 40 bytes per site and label for "auto", 10 for the other methods.
+    x0 : array of labels, "random" or "unary"
+        Where to start. From "unary", "auto" first searches each tile alone, which gives a bound.
     method : "auto", "t_ils" or "t_icm"
-        "auto" and "t_ils" search all tiles, then what is around their borders. "t_icm" solves all tiles, then those
-        half a tile aside, and so on, `maxiter` times in all, by default 4.
+        "auto" and "t_ils" search all tiles, then boxes around their borders. "t_icm" solves all tiles, then those
+        shifted by half a tile, and so on, `maxiter` times in all, by default 4.
     rng : None, int or numpy.random.Generator
         The same seed gives the same answer on any scheduler, unless there is a `time_limit`.
     full_output : bool
-        Whether to return the energy and its bound, too.
+        Return the energy and its bound as well.
     **options
-        Those of the method, for each tile, `time_limit` and `memory_limit` too. `threads` is 1: let a worker have as
-        many threads as it has cores.
+        Keywords of the method for each tile, `time_limit` and `memory_limit` included. The default of `threads` is 1:
+        give a worker as many threads as it has cores.
 
     Returns
     -------
     x : Dask array of the smallest integers that hold the labels
         Its chunks are the tiles.
     fun, lower_bound : Dask arrays without axes
-        With `full_output`, as a `Labelling`. They share their tasks with `x`: compute them together.
+        Only with `full_output`, which returns a `Labelling`. They share tasks with `x`: compute all at once.
 
     Notes
     -----
-    Progress is what Dask shows: its dashboard (the tasks are treefield-tile and treefield-border),
-    `distributed.progress` or `dask.diagnostics.ProgressBar`.
+    Dask shows the progress: on its dashboard (the tasks are called treefield-tile and treefield-border), by
+    `distributed.progress` or by `dask.diagnostics.ProgressBar`.
 
     Examples
     --------
     >>> import dask.array as da, numpy as np, treefield as tf
-    >>> from treefield.dask import minimize
     >>> noisy = np.random.default_rng(0).normal(np.indices((60, 60))[0] > 30, 0.4)
     >>> def costs(block):
     ...     return (block[..., None] - [0, 1]) ** 2
-    >>> x = minimize(da.from_array(noisy, chunks=30), tf.Potts(0.5), costs=costs, labels=2, rng=0)
+    >>> mrf = tf.TiledMRF(da.from_array(noisy, chunks=30), tf.Potts(0.5), costs=costs, n_labels=2)
+    >>> x = tf.dask.minimize(mrf, rng=0)
     >>> x
     dask.array<treefield-labels, shape=(60, 60), dtype=uint8, chunksize=(30, 30), chunktype=numpy.ndarray>
     >>> x[::12, 0].compute()
     array([0, 0, 0, 1, 1], dtype=uint8)
     """
+    data = _model_data(mrf)
     as_choice(method, "method of treefield.dask.minimize", METHODS)
-    rounds, options = _checked_options(method, options)
-    data = _as_dask(unary, "unary", labels_last=costs is None)
-    mrf = _tiled(data, pairwise, costs, labels, weights, tile)
-    start = _checked_start(x0, mrf)
-    settings = work.Settings(mrf.pairwise, mrf.labels, costs, method, options, int(as_generator(rng).integers(2**63)))
-    graph = Graph(mrf, data, settings, start, rounds)
-    first, *borders = turns(mrf)
-    if method == "auto" and start is None:
+    rounds, tile_options = _as_tile_options(method, options)
+    start = _as_start(x0, mrf)
+    root = int(as_generator(rng).integers(2**63))
+    settings = Settings(mrf.pairwise, mrf.n_labels, mrf.block_costs, method, tile_options, root)
+    graph = TaskGraph(mrf, data, settings, start, rounds)
+    tiles, *borders = phases(mrf)
+    if method == "auto" and isinstance(start, str) and start == "unary":
         graph.search_alone()
     else:
-        graph.start("random" if start is None else start)
+        graph.start(start)
         if method == "t_icm":
             graph.descend(rounds)
         else:
-            graph.turn(1, first)
+            graph.add_phase(1, tiles)
     if method != "t_icm":
-        for number, lots in enumerate(borders, 2):
-            graph.turn(number, lots, "border")
-    found = Labelling(graph.labels(), *graph.figures())
-    return found if full_output else found.x
+        for number, classes in enumerate(borders, 2):
+            graph.add_phase(number, classes, "border")
+    labelling = Labelling(graph.labels(), *graph.figures())
+    return labelling if full_output else labelling.x
 
 
-def energy(
-    x: Any, unary: Any, pairwise: Any, *, costs: Callable[[np.ndarray], Any] | None = None, weights: Any = None
-) -> Any:
-    """The energy of a labelling in a Dask array, as a Dask array without axes; inf if a forbidden cost is in it.
-
-    It is summed chunk by chunk of `x`; the rest is as in `minimize`.
+def energy(mrf: TiledMRF, x: ReadableArray | ArrayLike) -> da.Array:
+    """The energy of a labelling as a Dask array without axes, summed tile by tile; inf if it contains a forbidden cost.
 
     Examples
     --------
     >>> import dask.array as da, numpy as np, treefield as tf
-    >>> from treefield.dask import energy
     >>> unary = da.from_array(np.arange(32.0).reshape(4, 4, 2), chunks=(2, 2, 2))
-    >>> float(energy(da.ones((4, 4), dtype=int, chunks=2), unary, tf.Potts(1)).compute())
+    >>> mrf = tf.TiledMRF(unary, tf.Potts(1))
+    >>> float(tf.dask.energy(mrf, da.ones((4, 4), dtype=int, chunks=2)).compute())
     256.0
     """
-    data = _as_dask(unary, "unary", labels_last=costs is None)
-    x = _as_dask(x, "x")
-    if x.dtype.kind not in "bui":
-        raise TypeError(f"x must hold integer labels, got dtype {x.dtype}")
-    sites = data.shape[: data.ndim - (costs is None)]
-    if x.shape != sites:
-        raise ValueError(f"x has shape {x.shape}, but the model's is {sites}")
-    tile = [max(LEAST, *parts) for parts in x.chunks]
-    if costs is None:
-        mrf = _tiled(data, pairwise, None, None, weights, tile)
-        settings = work.Settings(mrf.pairwise, mrf.labels)
-    else:  # how many labels there are, a block of costs will tell
-        mrf = _tiled(data, Potts(0), costs, 1, weights, tile)
-        settings = work.Settings(pairwise, None, costs)
-    graph = Graph(mrf, data, settings, x)
-    graph.start(x)
+    data, labels = _model_data(mrf), _as_labels(x, "x", mrf)
+    graph = TaskGraph(mrf, data, Settings(mrf.pairwise, mrf.n_labels, mrf.block_costs), labels)
+    graph.start(labels)
     return graph.figures()[0]
 
 
 def search(
-    mrf: Any,
+    mrf: Model,
+    x0: Start = "random",
     *,
     seeds: int = 8,
     method: str = "t_ils",
-    client: Any = None,
-    rng: Any = None,
+    client: Client | None = None,
+    rng: Seed = None,
     progress: bool = False,
-    **options: Any,
+    **options: Unpack[SolverKeywords],
 ) -> MAPResult:
-    """Search a model many times at once, each time with another seed, and merge what is found.
+    """Search a model several times at once with different seeds, and merge the labellings.
 
-    Labellings are merged two by two, component by component (`treefield.merge`), where they are: the outcome is no
-    worse than the best of them, and mostly better.
+    Labellings are merged two by two, component by component (`treefield.merge`), on the workers. The result is no worse
+    than the best of them, and usually better.
 
     Parameters
     ----------
     mrf : GridMRF or GraphMRF
+    x0 : labelling, "random", "unary" or "scan-line"
+        Where each search starts: at random, each from its own labelling.
     seeds : int
-        How many searches.
+        The number of searches.
     method : str
-        A method of `treefield.minimize`, whose other keywords may be given, too. `threads` is 1 unless it is given.
+        A method of `treefield.minimize`.
     client : distributed.Client, optional
-        Default: the current one; if there is none, Dask's own threads, or whichever scheduler it is set to. The model
-        travels once to each worker. A worker that dies loses nothing but time.
+        By default the current client; without one, the scheduler that Dask is configured for (its threads). The model
+        is sent to each worker once. If a worker dies, its searches are repeated.
     rng : None, int or numpy.random.Generator
-        The searches' generators are its children. The same seed gives the same answer wherever it is searched.
+        Its children are the generators of the searches. The same seed gives the same answer on any scheduler.
     progress : bool
-        Show a progress bar of the searches that have ended.
+        Show a progress bar of finished searches.
+    **options
+        Keywords of the method for each search. The default of `threads` is 1.
 
     Returns
     -------
     MAPResult
-        `runs`: the energies of the single searches, in order. The trace has a row for each of them and one for the
+        `runs` holds the energies of the single searches, in order. The trace has a row for each of them and one for the
         merged labelling.
 
     Examples
     --------
     >>> import numpy as np, treefield as tf
-    >>> from treefield.dask import search
     >>> mrf = tf.GridMRF(np.random.default_rng(0).random((30, 30, 4)), tf.Potts(0.3))
-    >>> res = search(mrf, seeds=4, maxiter=5, rng=0)
+    >>> res = tf.dask.search(mrf, seeds=4, maxiter=5, rng=0)
     >>> len(res.runs), bool(res.fun <= min(res.runs))
     (4, True)
     """
@@ -230,148 +240,166 @@ def search(
     if "rng" not in takes(method):
         raise ValueError(f"method={method!r} draws nothing, so seeds make no difference: use treefield.minimize")
     seeds = as_count(seeds, "seeds", 1)
-    options = _allowed(method, options, _OURS[1:])
+    allowed = {"x0": x0} | _as_task_options(method, options)
     checked_limits(None, None, None, progress=progress)
-    client = _current_client() if client is None else client
-    if client is not None and not hasattr(client, "scatter"):
-        raise TypeError(f"client must be a distributed.Client, got {type(client).__name__}")
+    client = _as_client(client)
     timer, children = Timer(), as_generator(rng).spawn(seeds)
     bar = Bar(f"{method}, seeds", seeds) if progress else None
+
+    def lazy_searches(model: Delayed) -> tuple[list[Delayed], Delayed]:
+        return _lazy_searches(model, method, children, allowed)
+
     with contextlib.nullcontext() if bar is None else contextlib.closing(bar):
-        searched = _on_this_machine if client is None else _on_cluster
-        found, merged = searched(client, mrf, bar, method, children, options)
-    return many.result(mrf, method, found, merged, timer)
+        if client is None:
+            outcomes, best = _compute_on_scheduler(mrf, lazy_searches, bar)
+        else:
+            outcomes, best = _compute_on_cluster(client, mrf, lazy_searches, bar)
+    return seeded.combine_results(mrf, method, outcomes, best, timer)
 
 
-def _searches(mrf: Any, method: str, children: list[Any], options: dict[str, Any]) -> tuple[list[Any], Any]:
-    """What there is to tell of each search, and what merging makes of all; lazily."""
+Outcomes = tuple[
+    list[seeded.SearchOutcome], seeded.SearchOutcome
+]  # of the single searches, without labels, and of all, merged
+Searches = Callable[[Delayed], tuple[list[Delayed], Delayed]]
+
+
+def _lazy_searches(
+    mrf: Delayed, method: str, generators: Iterable[np.random.Generator], options: dict[str, object]
+) -> tuple[list[Delayed], Delayed]:
+    """The outcome of each search without its labels, and the merged outcome of all; lazily."""
     token = uuid.uuid4().hex
-    given = dask.delayed(options, traverse=False, name=f"treefield-options-{token}")
+    lazy_options = dask.delayed(options, traverse=False, name=f"treefield-options-{token}")
 
-    def task(name: str, number: Any, call: Callable[..., Any], *arguments: Any) -> Any:
-        return dask.delayed(call)(*arguments, dask_key_name=f"treefield-{name}-{token}-{number}")
+    def task(name: str, number: object, function: Callable[..., object], *arguments: object) -> Delayed:
+        return dask.delayed(function)(*arguments, dask_key_name=f"{name}-{token}-{number}")
 
-    level = [task("search", k, many.found_by, mrf, method, given, child) for k, child in enumerate(children)]
-    told = [task("told", k, many.without_labels, found) for k, found in enumerate(level)]
+    level = [
+        task("treefield-search", k, seeded.run_search, mrf, method, lazy_options, generator)
+        for k, generator in enumerate(generators)
+    ]
+    outcomes = [task(_OUTCOME, k, seeded.without_labels, outcome) for k, outcome in enumerate(level)]
     while len(level) > 1:
-        rest = level[len(level) // 2 * 2 :]
-        pairs = zip(level[::2], level[1::2], strict=False)
-        level = [task("merge", f"{len(level)}-{k}", many.merged, mrf, *two) for k, two in enumerate(pairs)] + rest
-    return told, level[0]
+        unpaired = level[len(level) // 2 * 2 :]
+        pairs = enumerate(zip(level[::2], level[1::2], strict=False))
+        level = [task("treefield-merge", f"{len(level)}-{k}", seeded.merge_outcomes, mrf, *pair) for k, pair in pairs]
+        level += unpaired
+    return outcomes, level[0]
 
 
-def _on_cluster(client: Any, mrf: Any, bar: Bar | None, *what: Any) -> tuple[list[Any], Any]:
+def _compute_on_cluster(client: Client, mrf: Model, lazy_searches: Searches, bar: Bar | None) -> Outcomes:
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            return _gathered(client, mrf, bar if attempt == 1 else None, *what)
+            return _gather(client, mrf, lazy_searches, bar if attempt == 1 else None)
         except (concurrent.futures.CancelledError, asyncio.CancelledError):
             if attempt == _ATTEMPTS:
                 raise
-            # all workers that had the model have died: it travels again
+            # all workers that had the model have died: send it again
     raise AssertionError
 
 
-def _gathered(client: Any, mrf: Any, bar: Bar | None, *what: Any) -> tuple[list[Any], Any]:
+def _gather(client: Client, mrf: Model, lazy_searches: Searches, bar: Bar | None) -> Outcomes:
     from distributed import as_completed
 
-    told, merged = _searches(client.scatter([mrf], broadcast=True, hash=False)[0], *what)
-    futures = client.compute([*told, merged])
+    outcomes, merged = lazy_searches(client.scatter([mrf], broadcast=True, hash=False)[0])
+    futures = client.compute([*outcomes, merged])
     if bar is not None:
         with client.as_current():
-            for _, found in as_completed(futures[:-1], with_results=True):
-                bar.step(1, found.energy, found.energy)
-    *told, best = client.gather(futures)
-    return told, best
+            for _, outcome in as_completed(futures[:-1], with_results=True):
+                bar.step(1, outcome.energy, outcome.energy)
+    *computed, best = client.gather(futures)
+    return computed, best
 
 
-def _on_this_machine(client: None, mrf: Any, bar: Bar | None, *what: Any) -> tuple[list[Any], Any]:
-    def ended(key: Any, found: Any, *rest: Any) -> None:
-        if bar is not None and str(key).startswith("treefield-told"):
-            bar.step(1, found.energy, found.energy)
+def _compute_on_scheduler(mrf: Model, lazy_searches: Searches, bar: Bar | None) -> Outcomes:
+    def on_task_end(key: object, outcome: seeded.SearchOutcome, *_: object) -> None:
+        if bar is not None and str(key).startswith(_OUTCOME):
+            bar.step(1, outcome.energy, outcome.energy)
 
-    told, merged = _searches(dask.delayed(mrf, traverse=False, name=f"treefield-model-{uuid.uuid4().hex}"), *what)
-    with dask.callbacks.Callback(posttask=ended):
-        *found, best = dask.compute(*told, merged)
-    return found, best
+    model = dask.delayed(mrf, traverse=False, name=f"treefield-model-{uuid.uuid4().hex}")
+    outcomes, merged = lazy_searches(model)
+    with dask.callbacks.Callback(posttask=on_task_end):
+        *computed, best = dask.compute(*outcomes, merged)
+    return computed, best
 
 
-def _current_client() -> Any:
-    """The default client of distributed, if that is in use."""
-    if "distributed" not in sys.modules:
+def _as_client(client: Client | None) -> Client | None:
+    """The client, or by default the current one of distributed, if that is in use; or an error."""
+    distributed = sys.modules.get("distributed")
+    if client is None:
+        with contextlib.suppress(ValueError):  # there is no current client
+            return None if distributed is None else distributed.default_client()
         return None
-    try:
-        return sys.modules["distributed"].default_client()
-    except ValueError:
-        return None
+    if distributed is None or not isinstance(client, distributed.Client):
+        raise TypeError(f"client must be a distributed.Client, got {type(client).__name__}")
+    return client
 
 
-def _as_dask(array: Any, name: str, labels_last: bool = False) -> Any:
-    """A Dask array with chunks of known size, labels in one; or an error."""
-    if not isinstance(array, da.Array):
-        if not hasattr(array, "shape") or not hasattr(array, "dtype"):
-            raise TypeError(
-                f"{name} must be a Dask array, or one such as NumPy's or Zarr's, got {type(array).__name__}"
-            )
-        axes = len(array.shape)
-        array = da.from_array(array, chunks=("auto",) * (axes - 1) + (-1 if labels_last else "auto",) * (axes > 0))
-    if any(np.isnan(n) for n in array.shape):
-        raise ValueError(f"{name} has chunks of unknown size; call its compute_chunk_sizes() first")
-    if array.dtype.kind not in "buif":
-        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
-    return array.rechunk({array.ndim - 1: -1}) if labels_last and array.ndim else array
+def _model_data(mrf: TiledMRF) -> da.Array:
+    """The array of a tiled model as a Dask array, labels in one chunk; or an error."""
+    if not isinstance(mrf, TiledMRF):
+        raise TypeError(
+            f"mrf must be a TiledMRF, got {type(mrf).__name__}; treefield.dask.search takes models in memory"
+        )
+    if not isinstance(mrf.unary, ReadableArray):
+        raise TypeError(
+            "the unary of mrf is a function of a box, which Dask cannot divide into blocks: give TiledMRF the image, "
+            "and costs= as a function of its blocks"
+        )
+    if mrf.store is not None:
+        raise ValueError("mrf has a store, but labels are returned as a Dask array: leave store out, use to_zarr")
+    array = _as_dask(mrf.unary, is_last_axis_whole=mrf.block_costs is None)
+    return array.rechunk({array.ndim - 1: -1}) if mrf.block_costs is None else array
 
 
-def _tiled(data: Any, pairwise: Any, costs: Any, labels: Any, weights: Any, tile: Any) -> TiledMRF:
-    """The model, of which nothing is read; checked."""
-    if costs is None and labels is not None:
-        raise TypeError("labels goes with costs; without it the unary's last axis tells how many there are")
-    if costs is not None:
-        as_callable(costs, "costs", "a block")
-        if labels is None:
-            raise TypeError("with costs, labels must be given: how many there are")
-    if tile is None:
-        sites = data.chunks[: data.ndim - (costs is None)]
-        tile = [max(LEAST, *parts) for parts in sites]
-    given = {"pairwise": pairwise, "weights": weights, "tile": tile}
-    if costs is None:
-        return TiledMRF(data, **given)
-    return TiledMRF(costs, shape=data.shape, labels=labels, **given)
+def _as_dask(array: ReadableArray, *, is_last_axis_whole: bool = False) -> da.Array:
+    if isinstance(array, da.Array):
+        return array
+    chunks = ("auto",) * (len(array.shape) - 1) + (-1 if is_last_axis_whole else "auto",)
+    return da.from_array(array, chunks=chunks)
 
 
-def _checked_start(x0: Any, mrf: TiledMRF) -> Any:
-    if x0 is None:
-        return None
+def _as_start(x0: ReadableArray | ArrayLike, mrf: TiledMRF) -> str | da.Array:
     if isinstance(x0, str):
         return as_choice(x0, "x0 of treefield.dask.minimize", STARTS)
-    start = _as_dask(x0, "x0")
-    if start.dtype.kind not in "bui":
-        raise TypeError(f"x0 must hold integer labels, got dtype {start.dtype}")
-    if start.shape != mrf.shape:
-        raise ValueError(f"x0 has shape {start.shape}, but the model's is {mrf.shape}")
-    return start
+    return _as_labels(x0, "x0", mrf)
 
 
-def _checked_options(method: str, options: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-    """How many rounds "t_icm" makes, and what the search of a tile is told."""
-    options = _allowed(method, options, _OURS)
-    if hasattr(options.get("local_search"), "sweep"):
+def _as_labels(x: ReadableArray | ArrayLike, name: str, mrf: TiledMRF) -> da.Array:
+    """A labelling as a Dask array, or an error; the labels themselves are checked when they are computed."""
+    labels = as_readable(x)
+    if np.dtype(labels.dtype).kind not in "bui":
+        raise TypeError(f"{name} must hold integer labels, got dtype {labels.dtype}")
+    check_shape(labels, name, mrf.shape)
+    return _as_dask(labels)
+
+
+def _as_tile_options(method: str, options: SolverKeywords) -> tuple[int, dict[str, object]]:
+    """The number of rounds of "t_icm", and the options for the search of each tile; or an error."""
+    allowed = _as_task_options(method, options)
+    if isinstance(allowed.get("local_search"), Sweeps):
         raise ValueError("local_search must be given by its name, not as a tree set: each tile has its own")
     if method != "t_icm":
-        return 0, options
-    rounds = options.pop("maxiter", None)
-    return _ROUNDS if rounds is None else as_count(rounds, "maxiter"), options
+        return 0, allowed
+    rounds = allowed.pop("maxiter", None)
+    return _ROUNDS if rounds is None else as_count(rounds, "maxiter"), allowed
 
 
-def _allowed(method: str, options: dict[str, Any], not_these: tuple[str, ...]) -> dict[str, Any]:
-    """Options that a search elsewhere may have, or an error; one thread unless they say more."""
-    names = [name for name in takes(method) if name not in not_these]
+def _as_task_options(method: str, options: SolverKeywords) -> dict[str, object]:
+    """Options for a solver that runs in a task, by default with one thread; or an error."""
+    names = [name for name in takes(method) if name not in _NOT_FOR_TASKS]
     for name in options:
         if name not in names:
-            instead = "; Dask shows progress by itself" if name in ("callback", "progress") else ""
-            raise TypeError(f"method={method!r} takes no {name} here{instead}; it takes {', '.join(names)}")
-    limits = {name: options.get(name) for name in ("maxiter", "time_limit", "patience", "tol")}
-    checked_limits(callback=None, progress=False, **limits)
-    if "threads" in names:
-        options = {"threads": 1} | options
-        thread_count(options["threads"])
-    return options
+            hint = "; Dask shows progress by itself" if name in ("callback", "progress") else ""
+            raise TypeError(f"method={method!r} takes no {name} here{hint}; it takes {', '.join(names)}")
+    checked_limits(
+        options.get("maxiter"),
+        options.get("time_limit"),
+        None,
+        options.get("patience"),
+        tol=options.get("tol"),
+        progress=False,
+    )
+    if "threads" not in names:
+        return dict(options)
+    thread_count(options.get("threads", 1))
+    return {"threads": 1, **options}

@@ -1,17 +1,17 @@
-"""Samplers for dimod: quadratic models of its own, minimised on trees. Needs the extra ``treefield[dimod]``."""
+"""Samplers for dimod that minimise quadratic models on trees. Needs the extra ``treefield[dimod]``."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from treefield.models.graph import GraphMRF
-from treefield.results import MAPResult, relative_gap
+from treefield.models.quadratic_form import QuadraticForm
+from treefield.results import MAPResult, Status, relative_gap
 from treefield.solvers.minimize import METHODS, minimize
-from treefield.solvers.run import INTERRUPTED
 from treefield.validation import as_callable, as_count
 
 try:
@@ -46,22 +46,22 @@ class TreeILSSampler(dimod.Sampler, dimod.Initialized):
         self._properties = {"methods": list(METHODS), "initial_states_generators": ["none", "tile", "random"]}
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, list[str]]:
         """The keywords of `sample`, `sample_ising` and `sample_qubo`."""
         return self._parameters
 
     @property
-    def properties(self) -> dict[str, Any]:
+    def properties(self) -> dict[str, list[str]]:
         """What some of these may be."""
         return self._properties
 
     def sample(
         self,
-        bqm: Any,
+        bqm: dimod.BinaryQuadraticModel,
         *,
         num_reads: int | None = None,
-        initial_states: Any = None,
-        initial_states_generator: Any = "random",
+        initial_states: dimod.SampleSet | dimod.typing.SamplesLike | None = None,
+        initial_states_generator: str = "random",
         seed: int | None = None,
         time_limit: float | None = None,
         maxiter: int | None = None,
@@ -69,8 +69,8 @@ class TreeILSSampler(dimod.Sampler, dimod.Initialized):
         method: str = "auto",
         threads: int | None = None,
         interrupt_function: Callable[[], bool] | None = None,
-        **kwargs: Any,
-    ) -> Any:
+        **kwargs: object,
+    ) -> dimod.SampleSet:
         """Search for samples of low energy.
 
         Parameters
@@ -106,7 +106,7 @@ class TreeILSSampler(dimod.Sampler, dimod.Initialized):
         """
         _check_bqm(bqm)
         self.remove_unknown_kwargs(**kwargs)
-        seeds = np.random.SeedSequence(_checked_seed(seed))
+        seeds = np.random.SeedSequence(_as_seed(seed))
         parsed = self.parse_initial_states(
             bqm,
             initial_states=initial_states,
@@ -115,17 +115,17 @@ class TreeILSSampler(dimod.Sampler, dimod.Initialized):
             seed=int(seeds.generate_state(1)[0]),
             copy_always=True,
         )
-        stop = _stopping(interrupt_function)
+        stop = _as_stop(interrupt_function)
         if not bqm.num_variables:
             found: list[MAPResult] = []
             samples = np.empty((parsed.num_reads, 0), np.int8)
-            variables: list[Any] = []
+            variables: list[Hashable] = []
         else:
             mrf, variables = to_graph(bqm)
             columns = [parsed.initial_states.variables.index(v) for v in variables]
             starts = parsed.initial_states.record.sample[:, columns] > 0
             options = {"time_limit": time_limit, "maxiter": maxiter, "tol": tol, "method": method, "threads": threads}
-            found = _reads(mrf, starts.astype(np.int32), seeds, stop, options)
+            found = _run_reads(mrf, starts.astype(np.int32), seeds, stop, options)
             samples = np.array([res.x for res in found], np.int8)
             if bqm.vartype is dimod.SPIN:
                 samples = 2 * samples - 1
@@ -152,25 +152,24 @@ class TreeILSDQMSampler:
 
     def __init__(self) -> None:
         self.parameters: dict[str, list[str]] = {name: [] for name in ("num_reads", *_SEARCH)}
-        self.properties: dict[str, Any] = {"methods": list(METHODS)}
+        self.properties: dict[str, list[str]] = {"methods": list(METHODS)}
 
     def sample_dqm(
         self,
-        dqm: Any,
+        dqm: dimod.DiscreteQuadraticModel,
         *,
         num_reads: int = 1,
         seed: int | None = None,
         interrupt_function: Callable[[], bool] | None = None,
-        **kwargs: Any,
-    ) -> Any:
+        **kwargs: object,
+    ) -> dimod.SampleSet:
         """Search for samples of low energy; keywords and ``info`` as in `TreeILSSampler.sample`, reads start at random.
 
         A sample holds the number of each variable's case; a `CaseLabelDQM` names them by its `map_sample`.
         """
-        sampler: Any = self
-        options = dimod.Sampler.remove_unknown_kwargs(sampler, **kwargs)
-        reads, stop = as_count(num_reads, "num_reads", 1), _stopping(interrupt_function)
-        seeds = np.random.SeedSequence(_checked_seed(seed))
+        options = dimod.Sampler.remove_unknown_kwargs(self, **kwargs)
+        reads, stop = as_count(num_reads, "num_reads", 1), _as_stop(interrupt_function)
+        seeds = np.random.SeedSequence(_as_seed(seed))
         if not dqm.num_variables():
             samples, energies = np.empty((reads, 0), np.int32), np.full(reads, float(dqm.offset))
             sampleset = dimod.SampleSet.from_samples((samples, []), "DISCRETE", energies)
@@ -178,14 +177,14 @@ class TreeILSDQMSampler:
             return sampleset
         mrf, variables = dqm_to_graph(dqm)
         rng = np.random.default_rng(seeds.generate_state(1))
-        found = _reads(mrf, [mrf.random_labels(rng) for _ in range(reads)], seeds, stop, options)
+        found = _run_reads(mrf, [mrf.backend.random_labels(rng) for _ in range(reads)], seeds, stop, options)
         samples = np.array([res.x for res in found])
         sampleset = dimod.SampleSet.from_samples((samples, variables), "DISCRETE", dqm.energies((samples, variables)))
         sampleset.info.update(_info(found, sampleset))
         return sampleset
 
 
-def to_graph(bqm: Any) -> tuple[GraphMRF, list[Any]]:
+def to_graph(bqm: dimod.BinaryQuadraticModel) -> tuple[GraphMRF, list[Hashable]]:
     """The model of a BQM, and the variable of each site. Label 0 is the lower value (0, or -1 of a spin), 1 the upper.
 
     Examples
@@ -201,17 +200,14 @@ def to_graph(bqm: Any) -> tuple[GraphMRF, list[Any]]:
     if not variables:
         raise ValueError("bqm has no variables; a model needs at least one site")
     linear, (first, second, quadratic), offset = bqm.to_numpy_vectors(variable_order=variables)
-    linear, quadratic = np.asarray(linear, np.float64), np.asarray(quadratic, np.float64)
-    if not (np.isfinite(linear).all() and np.isfinite(quadratic).all() and np.isfinite(float(offset))):
-        raise ValueError("bqm holds NaN or infinity; every bias and the offset must be finite")
-    spins = bqm.vartype is dimod.SPIN
-    unaries = np.stack([-linear if spins else np.zeros_like(linear), linear], axis=1)
-    table = np.array([[1, -1], [-1, 1]] if spins else [[0, 0], [0, 1]])
     edges = np.stack([first, second], axis=1).astype(np.int64)
-    return GraphMRF(unaries, edges, table, weights=quadratic, offset=float(offset)), variables
+    biases = np.asarray(linear, np.float64), edges, np.asarray(quadratic, np.float64)
+    return QuadraticForm(bqm.vartype.name, *biases, float(offset)).to_graph(), variables
 
 
-def from_graph(mrf: GraphMRF, variables: Sequence[Any] | None = None, vartype: Any = "BINARY") -> Any:
+def from_graph(
+    mrf: GraphMRF, variables: Iterable[Hashable] | None = None, vartype: dimod.typing.VartypeLike = "BINARY"
+) -> dimod.BinaryQuadraticModel:
     """The BQM of a graph model of two labels a site; a site's variable is its number, or that of `variables`.
 
     Examples
@@ -222,31 +218,20 @@ def from_graph(mrf: GraphMRF, variables: Sequence[Any] | None = None, vartype: A
     >>> float(bqm.energy({"a": 1, "b": 0}))
     6.0
     """
-    if not hasattr(mrf, "edge_costs"):
+    if not isinstance(mrf, GraphMRF):
         raise TypeError(f"mrf must be a GraphMRF, got {type(mrf).__name__}")
-    if (mrf.label_counts != 2).any():
-        site = int((mrf.label_counts != 2).argmax())
-        raise ValueError(f"a BQM needs two labels at every site, but site {site} has {mrf.label_counts[site]}")
-    if math.isfinite(mrf.big):
-        raise ValueError("a BQM has no forbidden (+inf) costs; make them finite and large")
     names = list(range(mrf.size)) if variables is None else list(variables)
     if len(names) != mrf.size or len(set(names)) != mrf.size:
         raise ValueError(f"variables must be {mrf.size} different names, got {len(names)}, {len(set(names))} different")
-    unaries = np.array(mrf.unaries)
-    costs = np.array([mrf.edge_costs(edge) for edge in range(len(mrf.edges))]).reshape(-1, 2, 2)
-    linear = unaries[:, 1] - unaries[:, 0]
-    np.add.at(linear, mrf.edges[:, 0], costs[:, 1, 0] - costs[:, 0, 0])
-    np.add.at(linear, mrf.edges[:, 1], costs[:, 0, 1] - costs[:, 0, 0])
-    quadratic = costs[:, 0, 0] + costs[:, 1, 1] - costs[:, 0, 1] - costs[:, 1, 0]
-    offset = mrf.offset + unaries[:, 0].sum() + costs[:, 0, 0].sum()
-    vectors = (mrf.edges[:, 0], mrf.edges[:, 1], quadratic)
-    bqm = dimod.BinaryQuadraticModel.from_numpy_vectors(linear, vectors, offset, dimod.BINARY, variable_order=names)
-    return bqm.change_vartype(vartype, inplace=True)
+    kind = dimod.as_vartype(vartype)
+    form = QuadraticForm.from_graph(mrf, kind.name)
+    vectors = (form.edges[:, 0], form.edges[:, 1], form.quadratic)
+    return dimod.BinaryQuadraticModel.from_numpy_vectors(form.linear, vectors, form.offset, kind, variable_order=names)
 
 
-def dqm_to_graph(dqm: Any) -> tuple[GraphMRF, list[Any]]:
+def dqm_to_graph(dqm: dimod.DiscreteQuadraticModel) -> tuple[GraphMRF, list[Hashable]]:
     """The model of a DQM, a label for each case, and the variable of each site."""
-    if not hasattr(dqm, "num_cases") or not hasattr(dqm, "to_numpy_vectors"):
+    if not isinstance(dqm, dimod.DiscreteQuadraticModel):
         raise TypeError(f"dqm must be a dimod.DiscreteQuadraticModel, got {type(dqm).__name__}")
     if not dqm.num_variables():
         raise ValueError("dqm has no variables; a model needs at least one site")
@@ -262,14 +247,20 @@ def dqm_to_graph(dqm: Any) -> tuple[GraphMRF, list[Any]]:
     return GraphMRF(unaries, list(tables), list(tables.values()), offset=float(offset)), list(dqm.variables)
 
 
-def _check_bqm(bqm: Any) -> None:
-    if not hasattr(bqm, "to_numpy_vectors") or getattr(bqm, "vartype", None) not in (dimod.SPIN, dimod.BINARY):
+def _check_bqm(bqm: object) -> None:
+    if not isinstance(bqm, dimod.BinaryQuadraticModel):
         hint = "; for a dict there are sample_qubo and sample_ising" if isinstance(bqm, dict) else ""
         raise TypeError(f"bqm must be a dimod.BinaryQuadraticModel, got {type(bqm).__name__}{hint}")
 
 
-def _reads(mrf: GraphMRF, starts: Any, seeds: np.random.SeedSequence, stop: Any, options: dict[str, Any]) -> list[Any]:
-    """A search from each start; an interrupt ends with those made so far."""
+def _run_reads(
+    mrf: GraphMRF,
+    starts: Sequence[np.ndarray] | np.ndarray,
+    seeds: np.random.SeedSequence,
+    stop: _Stop | None,
+    options: dict[str, Any],
+) -> list[MAPResult]:
+    """Search from each start; after an interrupt, return the results so far."""
     given = {name: value for name, value in options.items() if value is not None}
     if given.get("method", "auto") == "auto":
         given.setdefault("tol", _TOL)
@@ -284,7 +275,7 @@ def _reads(mrf: GraphMRF, starts: Any, seeds: np.random.SeedSequence, stop: Any,
             if not found:
                 raise
             break
-        if found[-1].status == INTERRUPTED or (stop is not None and stop.stopped):
+        if found[-1].status == Status.INTERRUPTED or (stop is not None and stop.stopped):
             break
     for res in found:
         res.lower_bound += offset
@@ -303,21 +294,21 @@ class _Stop:
             raise StopIteration
 
 
-def _stopping(asked: Any) -> _Stop | None:
+def _as_stop(asked: Callable[[], bool] | None) -> _Stop | None:
     return None if asked is None else _Stop(as_callable(asked, "interrupt_function", "no arguments"))
 
 
-def _checked_seed(seed: Any) -> int | None:
+def _as_seed(seed: object) -> int | None:
     return None if seed is None else as_count(seed, "seed")
 
 
-def _info(found: list[MAPResult], sampleset: Any) -> dict[str, Any]:
-    """What a sample set says about the reads."""
+def _info(found: list[MAPResult], sampleset: dimod.SampleSet) -> dict[str, object]:
+    """The `info` of a sample set: the bound, and how the reads went."""
     best = float(sampleset.record.energy.min())
     bounds = [res.lower_bound for res in found if not math.isnan(res.lower_bound)]
     if not found:  # a model without variables has one energy
         bounds = [best]
-    bound = min(max(bounds), best) if bounds else math.nan  # rounding must not put it above what is found
+    bound = min(max(bounds), best) if bounds else math.nan  # rounding must not put it above the best energy
     return {
         "lower_bound": bound,
         "gap": relative_gap(best, bound),

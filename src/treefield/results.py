@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
+import enum
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import OptimizeResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from treefield.models.graph import GraphMRF
+    from treefield.models.grid import GridMRF
+
+    OptimizeResult = dict[str, Any]  # SciPy has no type hints: with it as a base, no attribute would be checked
+else:
+    from scipy.optimize import OptimizeResult
 
 TRACE = np.dtype([("iteration", "i8"), ("seconds", "f8"), ("energy", "f8"), ("best", "f8"), ("bound", "f8")])
+
+
+class Status(enum.IntEnum):
+    """Why a search ended.
+
+    Examples
+    --------
+    >>> import numpy as np, treefield as tf
+    >>> mrf = tf.GridMRF(np.random.default_rng(0).random((8, 8, 3)), tf.Potts(0.3))
+    >>> tf.t_ils(mrf, maxiter=5, rng=0).status is tf.Status.LIMIT
+    True
+    """
+
+    CONVERGED = 0  # the search ended by itself: nothing more to gain, or proved optimal
+    LIMIT = 1  # maxiter, time_limit or max_backtracks
+    STOPPED = 2  # by the callback
+    INTERRUPTED = 3  # by Ctrl-C or SIGTERM
+    INFEASIBLE = 4  # the labelling contains a forbidden cost
 
 
 class MAPResult(OptimizeResult):
@@ -17,28 +45,109 @@ class MAPResult(OptimizeResult):
     Attributes
     ----------
     x : int32 array
-        The best labelling seen.
+        The best labelling seen; for a `TiledMRF` the store that it was written to.
     fun : float
         Its energy, exactly ``mrf.energy(x)``.
+    success : bool
+        Whether `status` is `Status.CONVERGED`.
+    status : Status
+        Why the search ended.
+    message : str
+        The same in words.
     nit : int
         Iterations (sweeps) made.
-    success, status, message
-        Whether the run ended as asked, a code, and the reason in words. 0: converged; 1: `maxiter`; 2: `time_limit`; 3:
-        stopped by the callback; 4: interrupted; 5: the labelling holds a forbidden cost.
     method : str
         The solver's name.
     lower_bound, gap : float
-        A proven lower bound and (fun - lower_bound) / max(|fun|, |lower_bound|); nan without a bound.
+        A proved lower bound and (fun - lower_bound) / max(|fun|, |lower_bound|); nan without a bound.
     trace : structured array
         Columns iteration, seconds, energy, best, bound; row 0 is the start, then one row per iteration. Seconds leave
         compilation out.
+    runs : float array
+        The energy of each search, where several were merged.
+    mrf, cost_volume
+        The model, and the matching costs, where an application with ``full_output=True`` keeps them.
     """
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw energy and bound against time; returns the Matplotlib axes. Needs the extra ``treefield[plot]``."""
-        from treefield.viz.trace import plot_trace
+    x: np.ndarray
+    fun: float
+    success: bool
+    status: Status
+    message: str
+    nit: int
+    method: str
+    lower_bound: float
+    gap: float
+    trace: np.ndarray
+    runs: np.ndarray
+    mrf: GridMRF | GraphMRF
+    cost_volume: np.ndarray
 
-        return plot_trace(self, ax)
+    def __repr__(self) -> str:
+        figures = [f"fun={self.fun:.10g}"]
+        if not math.isnan(self.lower_bound):
+            figures += [f"lower_bound={self.lower_bound:.10g}", f"gap={self.gap:.3g}"]
+        shape = " x ".join(map(str, self.x.shape)) if "x" in self else "no"
+        end = f"nit={self.nit}, {self.status.name}, {self.message!r}"
+        return f"MAPResult({', '.join(figures)}, method={self.method!r}, {end}, x=<{shape} labels>)"
+
+    def __dir__(self) -> list[str]:
+        return sorted({*self, "plot", *dict.__dir__(self)})
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw energy, best energy and bound against seconds; returns the Matplotlib axes.
+
+        Needs the extra ``treefield[plot]``.
+        """
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise ImportError('plotting needs Matplotlib: pip install "treefield[plot]"') from error
+        ax = plt.gca() if ax is None else ax
+        trace = self.trace
+        ax.plot(trace["seconds"], trace["energy"], ".-", label=f"{self.method}: energy", linewidth=1)
+        if np.any(trace["best"] < trace["energy"]):
+            ax.plot(trace["seconds"], trace["best"], label=f"{self.method}: best")
+        if np.isfinite(trace["bound"]).any():
+            ax.plot(trace["seconds"], trace["bound"], "--", label=f"{self.method}: lower bound")
+        ax.set_xlabel("seconds")
+        ax.set_ylabel("energy")
+        ax.legend()
+        return ax
+
+
+def make_result(
+    *,
+    x: np.ndarray,
+    fun: float,
+    nit: int,
+    status: Status,
+    message: str,
+    method: str,
+    lower_bound: float,
+    trace: np.ndarray,
+    **extra: object,
+) -> MAPResult:
+    """Build a result: `success` and `gap` follow from the status and the energies."""
+    return MAPResult(
+        x=x,
+        fun=fun,
+        nit=nit,
+        success=status == Status.CONVERGED,
+        status=status,
+        message=message,
+        method=method,
+        lower_bound=lower_bound,
+        gap=relative_gap(fun, lower_bound),
+        trace=trace,
+        **extra,
+    )
+
+
+def amend_result(result: MAPResult, **changes: object) -> MAPResult:
+    """A copy of a result with other values; `success` and `gap` are computed again."""
+    values = {name: value for name, value in result.items() if name not in ("success", "gap")}
+    return make_result(**(values | changes))
 
 
 def tightened(bound: float, is_whole: bool) -> float:

@@ -6,14 +6,21 @@ import math
 import numbers
 import os
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from treefield.protocols import Labels, Model, TiledModel
+
+F = TypeVar("F", bound=Callable[..., object])
 
 _MOST_THREADS = 4096
+_AMERICAN_SPELLING = {"neighbor": "neighbour"}
 
 
-def as_real_array(value: Any, name: str) -> np.ndarray:
+def as_real_array(value: object, name: str) -> np.ndarray:
     """`value` as a real NumPy array, or a TypeError."""
     try:
         array = np.asarray(value)
@@ -48,13 +55,29 @@ def smallest_dtype(array: np.ndarray, name: str) -> np.dtype:
     return np.dtype(np.float32 if largest <= 2**24 else np.float64)
 
 
-def as_real_scalar(value: Any, name: str, *, infinite: bool = False) -> float:
+def is_integral(values: np.ndarray) -> np.ndarray:
+    """Test each value for being an integer; infinities count as integers, NaN does not."""
+    return values == np.floor(values)
+
+
+def all_integral(values: np.ndarray) -> bool:
+    """Whether all values are integers; infinities, which stand for forbidden costs, count as integers."""
+    return values.dtype.kind in "bui" or bool(is_integral(values).all())
+
+
+def label_dtype(n_labels: int) -> np.dtype:
+    """The smallest integer dtype that holds all n_labels."""
+    return np.min_scalar_type(max(n_labels - 1, 1))
+
+
+def as_real_scalar(value: object, name: str, *, infinite: bool = False) -> float:
     """`value` as a float, finite unless `infinite`, or an error."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not whole and (isinstance(value, list | tuple) or np.ndim(value) or np.asarray(value).dtype.kind not in "uif"):
+    is_int = isinstance(value, int) and not isinstance(value, bool)
+    array = np.asarray(0 if is_int or isinstance(value, list | tuple) else value)
+    if isinstance(value, list | tuple) or array.ndim or array.dtype.kind not in "uif":
         raise TypeError(f"{name} must be a number, got {_shown(value)}")
     try:
-        number = float(value)
+        number = float(value) if isinstance(value, int) else float(array)
     except OverflowError:
         raise ValueError(f"{name} must be finite, but {_shown(value)} is beyond what a float holds") from None
     if math.isnan(number) or (math.isinf(number) and not infinite):
@@ -62,34 +85,30 @@ def as_real_scalar(value: Any, name: str, *, infinite: bool = False) -> float:
     return number
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def is_tiled(mrf: Any) -> bool:
-    """Whether a model is larger than memory, and searched tile by tile."""
-    return hasattr(mrf, "between_tiles")
-
-
-def check_model(mrf: Any, *, tiles: bool = False) -> None:
-    """Raise unless `mrf` is a model; one in tiles only if `tiles`."""
-    if isinstance(mrf, type) or not hasattr(mrf, "energy_parts"):
+def check_model(mrf: object) -> Model:
+    """`mrf` if it is a model in memory, or an error."""
+    if isinstance(mrf, type) or not isinstance(mrf, Model | TiledModel):
         models = "GridMRF(unary, pairwise) or GraphMRF(unaries, edges, pairwise)"
         raise TypeError(f"mrf must be a model such as {models}, got {type(mrf).__name__}")
-    if is_tiled(mrf) and not tiles:
+    if not isinstance(mrf, Model):
         raise TypeError("a TiledMRF is searched by minimize, t_icm and t_ils; the other solvers need a GridMRF")
+    return mrf
 
 
-def check_has_lines(mrf: Any, what: str, instead: str) -> None:
-    """Raise if a model has no lines."""
-    if not hasattr(mrf, "kernel_grid"):
+def check_has_lines(mrf: Model, what: str, instead: str) -> None:
+    """Raise if a model is not a grid."""
+    if not mrf.backend.has_lines:
         raise TypeError(f"{what}, got a {type(mrf).__name__}; {instead}")
 
 
-def as_labelling(x: Any, mrf: Any, name: str = "x", copy: bool = True) -> np.ndarray:
+def as_labelling(x: ArrayLike, labels: Labels, name: str = "x", copy: bool = True) -> np.ndarray:
     """`x` as a new int32 array of the model's shape with labels that its sites have, or an error; without `copy` the
-    array itself if it is one already."""
+    array itself if it already is one."""
     try:
         array = np.asarray(x)
     except ValueError as error:
@@ -98,71 +117,71 @@ def as_labelling(x: Any, mrf: Any, name: str = "x", copy: bool = True) -> np.nda
         raise TypeError(
             f"{name} must be an array of integer labels, got dtype {array.dtype}; convert it with .astype(int)"
         )
-    if array.shape != mrf.shape:
-        raise ValueError(f"{name} has shape {array.shape}, but the model's is {mrf.shape}")
-    mask = getattr(mrf, "mask", None)
-    if mask is not None:  # whatever is given where there is no site
-        array = np.where(mask, array, 0)
-    check_labels(array, mrf.labels, name)
-    _check_counts(array, mrf, name)
+    if array.shape != labels.shape:
+        raise ValueError(f"{name} has shape {array.shape}, but the model's is {labels.shape}")
+    if labels.mask is not None:  # labels where there is no site do not matter
+        array = np.where(labels.mask, array, 0)
+    check_labels(array, labels.n_labels, name)
+    _check_counts(array, labels, name)
     return np.array(array, dtype=np.int32, order="C") if copy else np.ascontiguousarray(array, dtype=np.int32)
 
 
-def check_labels(array: np.ndarray, labels: int, name: str) -> None:
-    """Raise unless every value is in range(labels)."""
-    if array.size and (array.min() < 0 or array.max() >= labels):
-        raise ValueError(f"{name} holds labels from {array.min()} to {array.max()}, expected 0 to {labels - 1}")
+def check_labels(array: np.ndarray, n_labels: int, name: str) -> None:
+    """Raise unless every value is in range(n_labels)."""
+    if array.size and (array.min() < 0 or array.max() >= n_labels):
+        raise ValueError(f"{name} holds labels from {array.min()} to {array.max()}, expected 0 to {n_labels - 1}")
 
 
-def as_flat_labels(x: Any, mrf: Any) -> np.ndarray:
+def as_flat_labels(x: object, labels: Labels) -> np.ndarray:
     """A flat view of a labelling that a kernel may write to, or an error."""
-    as_flat_input(x, mrf)
-    return as_flat_output(x, mrf)
+    as_flat_input(x, labels)
+    return as_flat_output(x, labels)
 
 
-def as_flat_output(x: Any, mrf: Any) -> np.ndarray:
+def as_flat_output(x: object, labels: Labels) -> np.ndarray:
     """A flat view of an array that a kernel may write a labelling to, whatever is in it, or an error."""
-    flat = _flat_labels(x, mrf, "x")
+    flat = _flat_labels(x, labels, "x")
     if not flat.flags.writeable:
         raise ValueError("x is read-only, but it is changed in place: give a copy")
     return flat
 
 
-def as_flat_input(x: Any, mrf: Any, name: str = "x") -> np.ndarray:
+def as_flat_input(x: object, labels: Labels, name: str = "x") -> np.ndarray:
     """A flat view of a labelling that a kernel may read, or an error."""
-    flat = _flat_labels(x, mrf, name)
-    if flat.view(np.uint32).max() >= mrf.labels:
-        raise ValueError(f"{name} holds labels from {flat.min()} to {flat.max()}, expected 0 to {mrf.labels - 1}")
-    _check_counts(flat, mrf, name)
+    flat = _flat_labels(x, labels, name)
+    if flat.view(np.uint32).max() >= labels.n_labels:
+        raise ValueError(f"{name} holds labels from {flat.min()} to {flat.max()}, expected 0 to {labels.n_labels - 1}")
+    _check_counts(flat, labels, name)
     return flat
 
 
-def _check_counts(x: np.ndarray, mrf: Any, name: str) -> None:
+def _check_counts(x: np.ndarray, labels: Labels, name: str) -> None:
     """Raise if a site has a label that only other sites have."""
-    if mrf.same_count:
+    if labels.has_uniform_labels:
         return
-    beyond = x >= mrf.label_counts
+    beyond = x >= labels.label_counts
     if beyond.any():
         site = int(beyond.argmax())
-        labels = int(mrf.label_counts[site])
-        raise ValueError(f"{name}[{site}] is label {x[site]}, but the site has the labels 0 to {labels - 1}")
+        count = int(labels.label_counts[site])
+        raise ValueError(f"{name}[{site}] is label {x[site]}, but the site has the labels 0 to {count - 1}")
 
 
-def _flat_labels(x: Any, mrf: Any, name: str) -> np.ndarray:
-    if not isinstance(x, np.ndarray) or x.dtype != np.int32 or not x.flags.c_contiguous or x.shape != mrf.shape:
+def _flat_labels(x: object, labels: Labels, name: str) -> np.ndarray:
+    if not isinstance(x, np.ndarray) or x.dtype != np.int32 or not x.flags.c_contiguous or x.shape != labels.shape:
         came = f"{x.dtype} array of shape {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
-        raise ValueError(f"{name} must be a C-contiguous int32 array of shape {mrf.shape}, got {came}")
+        raise ValueError(f"{name} must be a C-contiguous int32 array of shape {labels.shape}, got {came}")
     return x.reshape(-1)
 
 
-def as_choice(value: Any, name: str, allowed: tuple[str, ...]) -> str:
-    """`value` if it is one of the allowed words, or an error."""
-    if not isinstance(value, str) or value not in allowed:
+def as_choice(value: object, name: str, allowed: tuple[str, ...]) -> str:
+    """`value` if it is one of the allowed words, or an error; American spelling becomes ours."""
+    word = _AMERICAN_SPELLING.get(value, value) if isinstance(value, str) else value
+    if not isinstance(word, str) or word not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
-    return value
+    return word
 
 
-def as_positive(value: Any, name: str, *, infinite: bool = False) -> float:
+def as_positive(value: object, name: str, *, infinite: bool = False) -> float:
     """`value` as a number above 0, or an error."""
     number = as_real_scalar(value, name, infinite=infinite)
     if number <= 0:
@@ -170,7 +189,7 @@ def as_positive(value: Any, name: str, *, infinite: bool = False) -> float:
     return number
 
 
-def as_non_negative(value: Any, name: str) -> float:
+def as_non_negative(value: object, name: str) -> float:
     """`value` as a finite number of at least 0, or an error."""
     number = as_real_scalar(value, name)
     if number < 0:
@@ -178,7 +197,7 @@ def as_non_negative(value: Any, name: str) -> float:
     return number
 
 
-def as_count(value: Any, name: str, least: int = 0) -> int:
+def as_count(value: object, name: str, least: int = 0) -> int:
     """`value` as an integer of at least `least`, or an error."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer, got {value!r}")
@@ -187,7 +206,7 @@ def as_count(value: Any, name: str, least: int = 0) -> int:
     return int(value)
 
 
-def fields(value: Any, name: str, *keys: str) -> list[Any]:
+def fields(value: object, name: str, *keys: str) -> list[Any]:
     """The values of a dict that has exactly these keys, in their order, or an error."""
     if not isinstance(value, dict):
         raise TypeError(f"{name} must be a dict, got {_shown(value)}")
@@ -196,7 +215,7 @@ def fields(value: Any, name: str, *keys: str) -> list[Any]:
     return [value[key] for key in keys]
 
 
-def as_axis(value: Any, dimensions: int, name: str = "axis") -> int:
+def as_axis(value: object, dimensions: int, name: str = "axis") -> int:
     """`value` as an axis, from -dimensions to dimensions - 1, or an error."""
     axis = as_count(value, name, -dimensions)
     if axis >= dimensions:
@@ -204,7 +223,7 @@ def as_axis(value: Any, dimensions: int, name: str = "axis") -> int:
     return axis
 
 
-def as_callable(value: Any, name: str, of: str) -> Any:
+def as_callable(value: F, name: str, of: str) -> F:
     """`value` if it can be called, or an error; a class is no object of it."""
     if isinstance(value, type):
         raise TypeError(
@@ -215,7 +234,7 @@ def as_callable(value: Any, name: str, of: str) -> Any:
     return value
 
 
-def as_generator(rng: Any) -> np.random.Generator:
+def as_generator(rng: object) -> np.random.Generator:
     """A NumPy generator from None, an integer seed or a generator."""
     if isinstance(rng, np.random.Generator):
         return rng
@@ -226,7 +245,7 @@ def as_generator(rng: Any) -> np.random.Generator:
     raise TypeError(f"rng must be None, a non-negative integer or a numpy.random.Generator, got {rng!r}")
 
 
-def thread_count(threads: Any) -> int:
+def thread_count(threads: object) -> int:
     """How many threads to use: the argument, else TREEFIELD_NUM_THREADS, else all cores this process may use."""
     if threads is None:
         text = os.environ.get("TREEFIELD_NUM_THREADS")
@@ -236,12 +255,13 @@ def thread_count(threads: Any) -> int:
             return as_count(int(text), "TREEFIELD_NUM_THREADS", 1)
         except ValueError:
             raise ValueError(f"TREEFIELD_NUM_THREADS must be a positive integer, got {text!r}") from None
-    if as_count(threads, "threads", 1) > _MOST_THREADS:
+    count = as_count(threads, "threads", 1)
+    if count > _MOST_THREADS:
         raise ValueError(f"threads must be at most {_MOST_THREADS}, got {threads}")
-    return int(threads)
+    return count
 
 
-def as_byte_count(value: Any, name: str) -> int:
+def as_byte_count(value: object, name: str) -> int:
     """`value`, a number of bytes or text such as "500 MB" or "2GiB", as bytes, or an error."""
     if isinstance(value, str):
         match = re.fullmatch(r"\s*([0-9]+|[0-9]*\.[0-9]+)\s*([kmgt]?)(i?)b\s*", value, re.IGNORECASE)

@@ -1,4 +1,6 @@
-"""What the applications refuse, and in what words: one line, what came and what was expected."""
+"""Errors of the applications for bad images and parameters: one line that says what came and what was expected."""
+
+import inspect
 
 import numpy as np
 import pytest
@@ -51,7 +53,7 @@ def _no_hole(image):
         (np.array([[2**64 - 1, 0]], np.uint64), ValueError, r"holds values up to 1\.8.*e\+19"),
     ],
 )
-def test_what_is_no_image_is_refused_by_all(application, image, error, message):
+def test_every_application_raises_for_a_bad_image(application, image, error, message):
     name = application if application in ("left", "right") else "image"
     check_refused(lambda: APPLICATIONS[application](image), error, f"^{name} {message}")
 
@@ -69,7 +71,7 @@ def test_what_is_no_image_is_refused_by_all(application, image, error, message):
         (COLOUR[..., :0], -1, ValueError, r"is empty: its shape is \(6, 7, 0\)"),
     ],
 )
-def test_a_channel_axis_that_is_none_is_refused(application, image, axis, error, message):
+def test_a_bad_channel_axis_raises(application, image, axis, error, message):
     check_refused(lambda: APPLICATIONS[application](image, channel_axis=axis), error, message)
 
 
@@ -99,9 +101,9 @@ PARAMETERS = [
 
 @pytest.mark.parametrize(("value", "error"), NUMBERS, ids=[repr(value)[:20] for value, _ in NUMBERS])
 @pytest.mark.parametrize(("application", "parameter"), PARAMETERS)
-def test_a_parameter_that_is_no_number_is_refused_by_name(application, parameter, value, error):
-    if value is None and parameter in ("tau", "weight", "sigma") and application != "segment":
-        return  # means the default
+def test_a_parameter_that_is_not_a_number_raises_and_is_named(application, parameter, value, error):
+    if value is None and inspect.signature(getattr(tf, application)).parameters[parameter].default is None:
+        return  # None is the default
     check_refused(lambda: CALLS[application](**{parameter: value}), error, f"^{parameter} must be")
 
 
@@ -110,7 +112,15 @@ def test_a_parameter_that_is_no_number_is_refused_by_name(application, parameter
     [
         ("denoise", {"tau": 0}, "tau must be above 0, got 0"),
         ("denoise", {"sigma": 0}, "sigma must be above 0, got 0"),
-        ("denoise", {"sigma": 1e200}, r"sigma must be at most 1e\+06 steps of grey, got 1e\+200"),
+        ("denoise", {"sigma": 1e200}, r"sigma must be at most 1e\+06 for a uint8 image of this range, got 1e\+200"),
+        ("denoise", {"sigma": 0.08}, r"sigma=0.08 is less than one grey level of a uint8 image, .* mean 20\.4\?"),
+        ("inpaint", {"sigma": 0.08}, r"sigma=0.08 is less than one grey level of a uint8 image, .* mean 20\.4\?"),
+        (
+            "denoise",
+            {"cutoff": 0.4},
+            r"cutoff=0.4 is less than one grey level of .*, expected 0\.\.255; did you mean 102\?",
+        ),
+        ("stereo", {"contrast": 0.03}, r"contrast=0.03 is less than one grey level of .*; did you mean 7\.6\?"),
         ("denoise", {"cutoff": 0}, "cutoff must be above 0, got 0"),
         ("denoise", {"cutoff": np.inf}, "cutoff must be finite, got inf"),
         ("denoise", {"weight": np.inf}, "weight must be finite, got inf"),
@@ -120,7 +130,7 @@ def test_a_parameter_that_is_no_number_is_refused_by_name(application, parameter
         ("segment", {"weight": 1e39}, r"weight must be at most 1e\+30, got 1e\+39"),
     ],
 )
-def test_a_number_out_of_range_is_refused(application, keywords, message):
+def test_a_parameter_out_of_range_raises(application, keywords, message):
     check_refused(lambda: CALLS[application](**keywords), ValueError, f"^{message}")
 
 
@@ -137,7 +147,7 @@ def test_a_number_out_of_range_is_refused(application, keywords, message):
         ("stereo", "occlusion", "keep"),
     ],
 )
-def test_an_unknown_word_is_refused_with_those_there_are(application, parameter, first, word):
+def test_an_unknown_word_raises_and_lists_the_known_ones(application, parameter, first, word):
     check_refused(
         lambda: CALLS[application](**{parameter: word}), ValueError, f"^{parameter} must be one of '{first}', "
     )
@@ -165,11 +175,11 @@ def test_an_unknown_word_is_refused_with_those_there_are(application, parameter,
         ([0, 1e300], ValueError, "levels holds values that an image of uint8 cannot have"),
     ],
 )
-def test_levels_that_are_none_are_refused(application, levels, error, message):
+def test_bad_levels_raise(application, levels, error, message):
     check_refused(lambda: CALLS[application](levels=levels), error, f"^{message}")
 
 
-def test_levels_far_beyond_the_image_are_refused():
+def test_levels_far_beyond_the_image_raise():
     for image in (FLOATS, FLOATS.astype(np.float32), FLOATS.astype(np.float16)):
         check_refused(
             lambda image=image: tf.denoise(image, levels=[0, 1e300]), ValueError, r"levels .* 1e\+300, much more"
@@ -187,12 +197,12 @@ def test_levels_far_beyond_the_image_are_refused():
         ([[True], [True, False]], TypeError, "mask must be an array of numbers, but its rows differ"),
     ],
 )
-def test_a_mask_that_does_not_suit_the_image_is_refused(mask, error, message):
+def test_a_mask_that_does_not_fit_the_image_raises(mask, error, message):
     check_refused(lambda: tf.inpaint(IMAGE, mask), error, message)
     check_refused(lambda: tf.stereo(IMAGE, IMAGE, num_disparities=2, mask=mask), error, message)
 
 
-def test_a_mask_of_channels_is_refused():
+def test_a_mask_with_channels_raises():
     mask = np.zeros(COLOUR.shape, bool)
     check_refused(
         lambda: tf.inpaint(COLOUR, mask, channel_axis=-1), ValueError, r"\(6, 7, 3\), but the image's is \(6, 7\)"
@@ -212,5 +222,5 @@ def test_a_mask_of_channels_is_refused():
         ({"speed": 11}, TypeError, "takes no speed"),
     ],
 )
-def test_what_minimize_refuses_all_refuse(application, keywords, error, message):
+def test_every_application_raises_for_bad_options_of_minimize(application, keywords, error, message):
     check_refused(lambda: CALLS[application](**keywords), error, message)

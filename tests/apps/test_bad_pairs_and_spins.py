@@ -1,4 +1,4 @@
-"""What stereo pairs, seeds and spins are refused for, and in what words."""
+"""Errors for bad stereo pairs, seeds, spacings, fields and couplings."""
 
 import numpy as np
 import pytest
@@ -47,23 +47,23 @@ SEEDS = np.where(IMAGE > 128, 2, 1)
         ({"num_disparities": 2, "mask": HOLE, "occlusion": "mark"}, ValueError, "neither cost_volume nor mask"),
     ],
 )
-def test_disparities_and_costs_that_do_not_suit_a_pair_are_refused(keywords, error, message):
+def test_disparities_and_costs_that_do_not_fit_a_pair_raise(keywords, error, message):
     check_refused(lambda: tf.stereo(IMAGE, IMAGE, **keywords), error, message)
 
 
-def test_a_pair_of_different_shapes_is_refused():
+def test_a_pair_of_different_shapes_raises():
     given = {"num_disparities": 2}
-    message = r"left has shape \(6, 7\), but right has \(6, 6\): they must be alike"
+    message = r"left has shape \(6, 7\), but right has \(6, 6\): they must be the same"
     check_refused(lambda: tf.stereo(IMAGE, IMAGE[:, :6], **given), ValueError, message)
     grey = COLOUR[..., :1]
     message = r"left has shape \(6, 7, 3\), but right has \(6, 7, 1\)"
     check_refused(lambda: tf.stereo(COLOUR, grey, **given, channel_axis=-1), ValueError, message)
 
 
-def test_a_pair_of_colours_without_channel_axis_is_refused_with_a_hint():
+def test_a_colour_pair_without_channel_axis_raises_with_a_hint():
     message = r"left has shape \(6, 7, 3\), expected two dimensions; if these are colours, give channel_axis=-1"
     check_refused(lambda: tf.stereo(COLOUR, COLOUR, num_disparities=2), ValueError, message)
-    message = r"left has shape \(2, 6, 7, 3\), expected two dimensions beside the channels"
+    message = r"left has shape \(2, 6, 7, 3\), expected two dimensions and channels"
     volumes = np.stack([COLOUR] * 2)
     check_refused(lambda: tf.stereo(volumes, volumes, num_disparities=2, channel_axis=-1), ValueError, message)
 
@@ -87,7 +87,7 @@ def test_a_pair_of_colours_without_channel_axis_is_refused_with_a_hint():
         ([[1, 2], [1]], TypeError, "labels must be an array of numbers, but its rows differ in length"),
     ],
 )
-def test_labels_that_are_none_are_refused(labels, error, message):
+def test_bad_labels_and_seeds_raise(labels, error, message):
     check_refused(lambda: tf.segment(IMAGE, labels), error, f"^{message}")
 
 
@@ -104,7 +104,7 @@ def test_labels_that_are_none_are_refused(labels, error, message):
         ("12", TypeError, "spacing must hold real numbers"),
     ],
 )
-def test_a_spacing_that_is_none_is_refused(spacing, error, message):
+def test_a_bad_spacing_raises(spacing, error, message):
     check_refused(lambda: tf.segment(IMAGE, spacing=spacing), error, f"^{message}")
 
 
@@ -142,5 +142,5 @@ def test_a_spacing_that_is_none_is_refused(spacing, error, message):
         (FLOATS * 1e308, 1, ValueError, "costs are too large"),
     ],
 )
-def test_fields_and_couplings_that_do_not_suit_each_other_are_refused(fields, couplings, error, message):
+def test_fields_and_couplings_that_do_not_fit_each_other_raise(fields, couplings, error, message):
     check_refused(lambda: tf.ising(fields, couplings), error, f"^{message}")

@@ -1,4 +1,4 @@
-"""Batches: every item has its own result or its own error, whoever does the work."""
+"""Batches: every item has its own result or error, in this process, in worker processes and on a cluster."""
 
 import functools
 import multiprocessing
@@ -25,14 +25,21 @@ FEW = {"levels": 8, "rng": 0}
 
 
 class OddError(Exception):
-    """One that cannot be unpickled."""
+    """An exception that cannot be unpickled."""
 
     def __init__(self, first, second):
         super().__init__(first)
 
 
-def what_happens(event, *, folder, rng=None, threads=None):
-    """Returns, raises, or ends its process, as the event says."""
+class Deadly:
+    """A value that kills the process that pickles it, as one too large for the memory may."""
+
+    def __reduce__(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def act(event, *, folder, rng=None, threads=None):
+    """Return, raise or kill this process, as the event says."""
     if event == "dies":
         os.kill(os.getpid(), signal.SIGKILL)
     if event == "dies once" and not pathlib.Path(folder, "died").exists():
@@ -44,6 +51,8 @@ def what_happens(event, *, folder, rng=None, threads=None):
         sys.exit(3)
     if event == "cannot be sent":
         return lambda: None
+    if event == "dies while it is sent":
+        return Deadly()
     if event == "warns":
         warnings.warn("take care", stacklevel=1)
     return str(event), threads, rng if isinstance(rng, int) else rng.random(), os.getpid()
@@ -51,25 +60,36 @@ def what_happens(event, *, folder, rng=None, threads=None):
 
 @pytest.fixture(scope="module")
 def pooled(tmp_path_factory):
-    """Many things that happen to two workers."""
+    """The results of two workers, some of which die, raise or warn."""
     folder = tmp_path_factory.mktemp("pooled")
-    names = ("one", "dies", "two", "fails", "dies once", "cannot be sent", "three", "warns", "exits")
+    names = (
+        "one",
+        "dies",
+        "two",
+        "fails",
+        "dies once",
+        "cannot be sent",
+        "three",
+        "warns",
+        "exits",
+        "dies while it is sent",
+    )
     given = {"folder": folder, "rng": np.random.default_rng(0)}
-    return names, tf.batch(what_happens, [np.array(name) for name in names], workers=2, **given)
+    return names, tf.batch(act, [np.array(name) for name in names], workers=2, **given)
 
 
-def test_a_worker_that_dies_does_not_take_the_others_with_it(pooled):
+def test_a_worker_that_dies_fails_only_its_own_item(pooled):
     names, results = pooled
     assert [item.name for item in results] == list(range(len(names)))
     good = {"one", "two", "three", "dies once"}
     for name, item in zip(names, results, strict=True):
         assert (item.error is None) == (name in good)
         assert name not in good or item.value[0] == name
-    died = results[1].error
-    assert isinstance(died, WorkerDiedError) and "died twice" in str(died)
+    for died in (results[1].error, results[9].error):
+        assert isinstance(died, WorkerDiedError) and "died twice" in str(died)
 
 
-def test_what_cannot_be_sent_is_told(pooled):
+def test_values_and_errors_that_cannot_be_pickled_are_reported_as_errors(pooled):
     _, results = pooled
     assert str(results[3].error) == "OddError: odd" and results[3].value is None
     assert "cannot be sent" in str(results[5].error) and results[5].value is None
@@ -77,7 +97,7 @@ def test_what_cannot_be_sent_is_told(pooled):
     assert isinstance(results[8].error, SystemExit)
 
 
-def test_workers_are_other_processes_with_one_thread_and_their_own_part_of_the_generator(pooled):
+def test_workers_are_other_processes_with_one_thread_and_a_generator_for_each_item(pooled):
     names, results = pooled
     rngs = np.random.default_rng(0).spawn(len(names))
     for item, rng in zip(results, rngs, strict=True):
@@ -87,19 +107,19 @@ def test_workers_are_other_processes_with_one_thread_and_their_own_part_of_the_g
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory):
-    """A folder with a grey image, one of colours, and one that is broken."""
+    """A folder with a grey image, a colour image and a broken one."""
     folder = tmp_path_factory.mktemp("images")
     grey = np.random.default_rng(0).normal(np.kron([[50, 200], [120, 80]], np.ones((6, 8))), 15)
     grey = np.clip(grey, 0, 255).astype(np.uint8)
     write_image(folder / "c.png", grey)
     write_image(folder / "a.png", np.stack([grey, grey[::-1], grey[:, ::-1]], axis=-1))
     (folder / "b.png").write_text("no image")
-    (folder / "notes.txt").write_text("no image, and not taken for one")
+    (folder / "notes.txt").write_text("no image, to be skipped")
     return folder, grey
 
 
 def check_restored(results, folder, grey):
-    """A folder's images, restored: by name, colours as colours."""
+    """The images of the folder are restored in the order of their names, with colours as channels."""
     assert [item.name for item in results] == [folder / name for name in ("a.png", "b.png", "c.png")]
     colour = np.stack([grey, grey[::-1], grey[:, ::-1]], axis=-1)
     np.testing.assert_array_equal(results[0].value, tf.denoise(colour, channel_axis=-1, **FEW))
@@ -109,7 +129,7 @@ def check_restored(results, folder, grey):
     assert all(item.seconds > 0 for item in results)
 
 
-def test_a_folder_is_restored_in_processes_as_in_this_one(images, capsys):
+def test_worker_processes_restore_a_folder_as_this_process_does(images, capsys):
     folder, grey = images
     check_restored(tf.batch(tf.denoise, folder, workers=2, **FEW), folder, grey)
     assert capsys.readouterr().err == ""
@@ -125,12 +145,12 @@ def cluster():
         yield local
 
 
-def test_a_cluster_gives_the_same_answers(cluster, images):
+def test_a_cluster_restores_a_folder_as_this_process_does(cluster, images):
     folder, grey = images
     check_restored(tf.batch(tf.denoise, folder, scheduler=cluster.scheduler_address, **FEW), folder, grey)
 
 
-def test_address_without_a_scheduler_is_refused_with_its_name(cluster):
+def test_an_address_without_a_scheduler_raises_a_connection_error(cluster):
     dask = pytest.importorskip("dask")
     (worker, *_) = cluster.scheduler_info["workers"]
     with socket.socket() as mute, dask.config.set({"treefield.connect-timeout": "500 ms"}):
@@ -145,14 +165,14 @@ def test_address_without_a_scheduler_is_refused_with_its_name(cluster):
         for address, words in ends.items():
             refused = functools.partial(tf.batch, tf.denoise, ITEMS, scheduler=address)
             check_refused(refused, ConnectionError, f"no Dask scheduler answers at {address}.*{words}")
-        mute.listen()  # it accepts, and never says anything
+        mute.listen()  # it accepts connections but never answers
         refused = functools.partial(tf.batch, tf.denoise, ITEMS, scheduler=silent)
         check_refused(refused, ConnectionError, f"no Dask scheduler answers at {silent} within 0.5 s")
     with dask.config.set({"treefield.connect-timeout": "soon"}):
         check_refused(refused, ValueError, "must be a time such as 30s, got 'soon'")
 
 
-def test_a_client_stays_open_and_every_pair_has_its_own_error(cluster):
+def test_batch_leaves_the_client_open_and_reports_the_error_of_each_pair(cluster):
     from distributed import Client
 
     scene = np.random.default_rng(1).integers(0, 256, (10, 24), dtype=np.uint8)
@@ -166,15 +186,15 @@ def test_a_client_stays_open_and_every_pair_has_its_own_error(cluster):
         np.testing.assert_array_equal(results[k].value, tf.stereo(*pairs[k], num_disparities=6, rng=0))
 
 
-def test_a_cluster_goes_on_when_a_worker_dies(cluster, tmp_path):
+def test_a_cluster_finishes_the_other_items_when_a_worker_dies(cluster, tmp_path):
     names = ("one", "dies", "two", "three", "fails")
     given = {"folder": tmp_path, "rng": 0}
-    results = tf.batch(what_happens, map(np.array, names), scheduler=cluster.scheduler_address, **given)
+    results = tf.batch(act, map(np.array, names), scheduler=cluster.scheduler_address, **given)
     assert isinstance(results[1].error, WorkerDiedError) and str(results[4].error) == "OddError: odd"
     assert [results[k].value[:3] for k in (0, 2, 3)] == [(names[k], 1, 0) for k in (0, 2, 3)]
 
 
-def test_a_stack_is_taken_apart_and_an_iterator_only_as_far_as_needed():
+def test_a_stack_is_one_item_per_image_and_an_iterator_is_consumed_lazily():
     stack = np.random.default_rng(0).integers(0, 256, (3, 4, 5))
     assert [item.value for item in tf.batch(np.sum, stack, workers=1)] == stack.sum(axis=(1, 2)).tolist()
     done = []
@@ -191,8 +211,8 @@ def test_a_stack_is_taken_apart_and_an_iterator_only_as_far_as_needed():
     assert tf.batch(np.sum, [], workers=2) == []
 
 
-def pressed(k, folder):
-    """Ctrl-C at the second item, when the first is done."""
+def interrupt(k, folder):
+    """Send Ctrl-C from the second item, when the first is done."""
     if k == 0:
         return "done"
     if k == 1:
@@ -203,28 +223,28 @@ def pressed(k, folder):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_ctrl_c_keeps_what_is_done_and_ends_the_workers(tmp_path, workers):
+def test_ctrl_c_keeps_finished_items_and_ends_the_workers(tmp_path, workers):
     folder = tmp_path / str(workers)
     folder.mkdir()
-    told, others = [], multiprocessing.active_children()
+    recorded, others = [], multiprocessing.active_children()
 
-    def tell(item):
-        told.append(item)
+    def record(item):
+        recorded.append(item)
         (folder / "go").touch()
 
-    results = run_batch(pressed, range(5), {"folder": folder}, workers=workers, tell=tell)
-    assert results == told and results[0].value == "done" and results[0].error is None
+    results = run_batch(interrupt, range(5), {"folder": folder}, workers=workers, on_item=record)
+    assert results == recorded and results[0].value == "done" and results[0].error is None
     assert [str(item.error) for item in results[1:]] == ["interrupted"] * 4
     assert all(isinstance(item.error, BatchInterrupted) for item in results[1:])
     for worker in set(multiprocessing.active_children()) - set(others):
-        if worker.name.startswith("Dask"):  # of the cluster beside it, started again after its death
+        if worker.name.startswith("Dask"):  # of the cluster fixture, restarted after its death
             continue
         worker.join(10)
         assert not worker.is_alive()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_script_without_a_guard_is_told_what_to_do(tmp_path):
+def test_a_script_without_a_main_guard_gets_a_helpful_error(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import numpy as np, treefield as tf\ntf.batch(np.sum, np.zeros((3, 4, 5)), workers=2)\n")
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=100)
@@ -248,11 +268,11 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_bad_arguments_are_refused(case):
+def test_bad_arguments_raise(case):
     check_refused(*REFUSED[case])
 
 
-def test_without_dask_the_error_says_what_to_install(monkeypatch):
+def test_the_error_without_dask_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     refused = functools.partial(tf.batch, tf.denoise, ITEMS, scheduler="tcp://localhost:1")
     check_refused(refused, MissingPackageError, r'pip install "treefield\[dask\]"')

@@ -1,4 +1,4 @@
-"""Denoising: what a restored image costs, what becomes of its dtype, and whether the noise is gone."""
+"""Denoising: the energy, dtypes and layouts, and how much noise is removed."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import naive_apps
 import treefield as tf
 from odd_images import DTYPES, check_options, check_result, check_same_seed, layouts, of_dtype
-from treefield.apps.denoise import denoising
+from treefield.apps.denoise import denoise_problem
 from treefield.apps.noise import estimate_noise, outlier_costs
 from treefield.apps.restoration import Costs
 
@@ -17,8 +17,19 @@ COLOUR = np.random.default_rng(1).integers(0, 256, (5, 6, 3), dtype=np.uint8)
 FEW = {"levels": [0, 60, 140, 255], "rng": 0}
 
 
+DATA_POWERS = {"squared": 2, "absolute": 1}
+SMOOTHNESS_POWERS = {"quadratic": 2, "linear": 1, "potts": 0}
+
+
+def in_units(costs, unit):
+    """Costs in grey levels, as costs in an image's own units, one of whose grey levels is `unit`."""
+    data, smoothness = DATA_POWERS[costs["data"]], SMOOTHNESS_POWERS[costs["smoothness"]]
+    scaled = {"tau": costs["tau"] * unit**data, "weight": costs["weight"] * float(unit) ** (data - smoothness)}
+    return costs | scaled | {"cutoff": costs["cutoff"] * unit}
+
+
 def unit_of(image):
-    """How much one of 255 steps from black to white is."""
+    """The size of one grey level, 255 of which lie between black and white."""
     if image.dtype == np.uint8:
         return 1.0
     low, high = float(image.min()), float(image.max())
@@ -36,20 +47,21 @@ def unit_of(image):
     data=st.sampled_from(["squared", "absolute"]),
     smoothness=st.sampled_from(["linear", "quadratic", "potts"]),
 )
-def test_the_energy_is_what_the_docstring_says(seed, shape, dtype, levels, data, smoothness):
+def test_denoise_energy_is_the_one_of_the_docstring(seed, shape, dtype, levels, data, smoothness):
     rng = np.random.default_rng(seed)
     image = of_dtype(rng.integers(0, 256, shape, dtype=np.uint8), dtype)
     tau, weight, cutoff = rng.integers(1, 900), rng.integers(0, 9) / 2, rng.integers(1, 200)
-    costs = {"data": data, "tau": tau, "smoothness": smoothness, "weight": weight, "cutoff": float(cutoff)}
-    problem = denoising(image, levels=levels, costs=Costs(**costs))
-    x = rng.integers(problem.mrf.labels, size=problem.mrf.shape)
-    expected = naive_apps.restoration_energy(image, problem.output(x), unit_of(image), **costs)
+    unit = unit_of(image)
+    costs = in_units({"data": data, "tau": tau, "smoothness": smoothness, "weight": weight, "cutoff": cutoff}, unit)
+    problem = denoise_problem(image, levels=levels, costs=Costs(**costs))
+    x = rng.integers(problem.mrf.n_labels, size=problem.mrf.shape)
+    expected = naive_apps.restoration_energy(image, problem.output(x), **costs) / unit ** DATA_POWERS[data]
     tolerance = 0.02 if dtype == "float16" else 1e-4  # what the output is rounded to
     np.testing.assert_allclose(problem.mrf.energy(x), expected, rtol=tolerance, atol=tolerance * tau * image.size)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_the_answer_has_the_images_dtype_and_shape_and_the_image_stays_as_it_is(dtype):
+def test_restored_image_has_the_dtype_and_shape_of_the_input_which_is_not_modified(dtype):
     image = of_dtype(NOISY, dtype)
     before = image.copy()
     restored = tf.denoise(image, levels=4, maxiter=1, rng=0)
@@ -59,13 +71,13 @@ def test_the_answer_has_the_images_dtype_and_shape_and_the_image_stays_as_it_is(
 
 
 @pytest.mark.parametrize("name", layouts(NOISY))
-def test_how_an_image_lies_in_memory_does_not_matter(name):
+def test_denoise_does_not_depend_on_memory_layout(name):
     image = NOISY / 255
     np.testing.assert_array_equal(tf.denoise(layouts(image)[name], levels=4, rng=0), tf.denoise(image, levels=4, rng=0))
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 6), (6, 1), (1, 1, 1), (2, 1, 3), (3, 2, 2)])
-def test_images_may_be_as_small_as_a_pixel(shape):
+def test_denoise_accepts_images_as_small_as_one_pixel(shape):
     image = np.random.default_rng(2).random(shape)
     restored, res = tf.denoise(image, levels=4, rng=0, full_output=True)
     assert restored.shape == shape
@@ -73,7 +85,7 @@ def test_images_may_be_as_small_as_a_pixel(shape):
 
 
 @pytest.mark.parametrize("value", [0, 7, 255, 0.25, -3.5, 1e99, 5e-324, np.int32(-(2**31)), np.uint16(2**16 - 1)])
-def test_an_image_of_one_colour_has_no_noise(value):
+def test_denoise_leaves_a_constant_image_unchanged(value):
     image = np.full((4, 5), value)
     np.testing.assert_array_equal(tf.denoise(image), image)
 
@@ -90,42 +102,42 @@ def test_an_image_of_one_colour_has_no_noise(value):
     ],
     ids=str,
 )
-def test_the_ends_of_what_a_dtype_holds_stay_where_they_are_all_there_is(ends):
+def test_denoise_keeps_the_extreme_values_of_a_dtype(ends):
     image = ends[(np.indices((4, 6)).sum(axis=0) > 4).astype(int)]
     restored = tf.denoise(image, levels=2, weight=0)
     np.testing.assert_array_equal(restored, image)
 
 
 @pytest.mark.parametrize("ends", [[-5e-324, 5e-324], [0, 5e-324], [0, 1e-300]], ids=str)
-def test_differences_too_small_to_see_do_no_harm(ends):
+def test_denoise_accepts_images_whose_range_underflows(ends):
     image = np.array(ends)[(np.indices((4, 6)).sum(axis=0) > 4).astype(int)]
     assert set(np.unique(tf.denoise(image))) <= set(ends)
 
 
-def test_labels_mean_levels():
+def test_labels_are_indices_of_the_levels():
     restored, res = tf.denoise(NOISY, **FEW, full_output=True)
     check_result(res)
     np.testing.assert_array_equal(restored, np.array(FEW["levels"], np.uint8)[res.x])
 
 
-def test_levels_are_all_there_are_in_8_bits_and_spread_over_the_range_in_more():
-    assert denoising(NOISY, levels=256).mrf.labels == int(NOISY.max()) - int(NOISY.min()) + 1
-    assert denoising(NOISY > 9).mrf.labels == 2
+def test_default_levels_are_all_integers_in_8_bits_and_evenly_spaced_otherwise():
+    assert denoise_problem(NOISY, levels=256).mrf.n_labels == int(NOISY.max()) - int(NOISY.min()) + 1
+    assert denoise_problem(NOISY > 9).mrf.n_labels == 2
     deep = NOISY.astype(np.uint16) * 200
-    problem = denoising(deep, levels=5)
+    problem = denoise_problem(deep, levels=5)
     ends = problem.output(np.full(deep.shape, 0)).max(), problem.output(np.full(deep.shape, 4)).min()
-    assert problem.mrf.labels == 5 and ends == (deep.min(), deep.max())
-    assert denoising(NOISY, levels=[3, 9, 3]).mrf.labels == 2  # once each
+    assert problem.mrf.n_labels == 5 and ends == (deep.min(), deep.max())
+    assert denoise_problem(NOISY, levels=[3, 9, 3]).mrf.n_labels == 2  # once each
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, -1, -2, -3])
-def test_the_channels_may_be_any_axis(axis):
+def test_denoise_accepts_channels_on_any_axis(axis):
     restored = tf.denoise(COLOUR, **FEW, channel_axis=-1)
     moved = tf.denoise(np.moveaxis(COLOUR, -1, axis), **FEW, channel_axis=axis)
     np.testing.assert_array_equal(np.moveaxis(moved, axis, -1), restored)
 
 
-def test_each_channel_is_restored_by_itself():
+def test_denoise_restores_each_channel_separately():
     given = {"levels": FEW["levels"], "tau": 900.0, "weight": 4.0, "tol": 0, "rng": 0, "full_output": True}
     restored, res = tf.denoise(COLOUR, **given, channel_axis=-1)
     alone = [tf.denoise(COLOUR[..., channel], **given) for channel in range(3)]
@@ -137,7 +149,7 @@ def test_each_channel_is_restored_by_itself():
     assert restored.shape == COLOUR.shape
 
 
-def test_a_volume_may_have_channels():
+def test_denoise_accepts_a_volume_with_channels():
     volume = np.random.default_rng(3).random((2, 3, 4, 2))
     given = {"levels": 3, "tau": 900.0, "weight": 4.0, "rng": 0, "tol": 0, "full_output": True}
     restored, res = tf.denoise(volume, **given, channel_axis=-1)
@@ -154,14 +166,14 @@ def test_a_volume_may_have_channels():
     ],
     ids=["denoise", "inpaint", "segment"],
 )
-def test_colours_without_channel_axis_are_warned_of_where_they_are_given(call):
+def test_colours_without_channel_axis_warn_at_the_callers_line(call):
     with pytest.warns(UserWarning, match=r"image of shape \(5, 6, 3\) is taken as a volume.*channel_axis=-1") as caught:
         call()
     assert [warning.filename for warning in caught] == [__file__]
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_the_scale_does_not_matter(dtype):
+def test_denoise_does_not_depend_on_the_scale_of_the_values(dtype):
     image = np.array([[0, 10, 20, 250], [5, 15, 240, 255], [0, 255, 3, 9]], np.uint8)
     restored = tf.denoise(image, **FEW)
     scaled = tf.denoise((image / 255).astype(dtype), rng=0, levels=np.array(FEW["levels"]) / 255)
@@ -170,15 +182,15 @@ def test_the_scale_does_not_matter(dtype):
     np.testing.assert_array_equal(deep, restored.astype(np.int32) * 1000 - 99)
 
 
-def test_options_reach_minimize():
+def test_denoise_passes_options_to_minimize():
     check_options(lambda **options: tf.denoise(NOISY, levels=FEW["levels"], **options))
 
 
-def test_the_same_seed_gives_the_same_answer():
+def test_denoise_with_the_same_seed_gives_the_same_answer():
     check_same_seed(lambda **options: tf.denoise(NOISY, levels=FEW["levels"], maxiter=3, tol=0, **options))
 
 
-def test_the_noise_is_estimated():
+def test_noise_estimate_is_close_to_the_true_sigma_and_share_of_impulses():
     rng = np.random.default_rng(4)
     clean = np.kron([[60, 180], [120, 90]], np.ones((60, 60)))
     for sigma in (8, 20):
@@ -192,7 +204,7 @@ def test_the_noise_is_estimated():
     assert sigma == 3 and not impulses.any()  # nothing to look at
 
 
-def test_pixels_of_a_value_that_impulses_have_are_given_up_sooner():
+def test_outlier_cost_is_lower_for_values_that_impulses_have():
     salt = np.zeros(256)
     salt[255] = 0.1
     costs = outlier_costs(10.0, salt)
@@ -211,7 +223,7 @@ def camera():
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3])
-def test_salt_and_pepper_go_better_than_by_median_or_total_variation(camera, share):
+def test_denoise_beats_median_and_total_variation_on_salt_and_pepper(camera, share):
     filters, restoration = pytest.importorskip("skimage.filters"), pytest.importorskip("skimage.restoration")
     rng = np.random.default_rng(5)
     noisy = np.where(rng.random(camera.shape) < share, 255 * rng.integers(0, 2, camera.shape), camera).astype(np.uint8)
@@ -221,6 +233,6 @@ def test_salt_and_pepper_go_better_than_by_median_or_total_variation(camera, sha
     assert restored >= max(psnr(peer, camera) for peer in peers)
 
 
-def test_gaussian_noise_goes(camera):
+def test_denoise_raises_psnr_under_gaussian_noise_by_4_db(camera):
     noisy = np.clip(np.random.default_rng(6).normal(camera, 20), 0, 255).astype(np.uint8)
     assert psnr(tf.denoise(noisy, time_limit=3, rng=0), camera) > psnr(noisy, camera) + 4

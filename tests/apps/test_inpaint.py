@@ -1,4 +1,4 @@
-"""Inpainting: what is known stays, and what is not is filled from around it."""
+"""Inpainting: known pixels do not change, and holes are filled from their borders."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ import naive_apps
 import treefield as tf
 from odd_images import DTYPES, check_options, check_result, check_same_seed, layouts, of_dtype
 from treefield.apps.harmonic import harmonic_fill
-from treefield.apps.inpaint import inpainting
+from treefield.apps.inpaint import inpaint_problem
 from treefield.apps.restoration import Costs
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (6, 7), dtype=np.uint8)
@@ -25,16 +25,18 @@ FEW = {"levels": [0, 60, 140, 255], "rng": 0}
     dtype=st.sampled_from(["uint8", "float64"]),
     smoothness=st.sampled_from(["linear", "quadratic", "potts"]),
 )
-def test_the_energy_counts_no_data_in_the_hole(seed, shape, dtype, smoothness):
+def test_inpaint_energy_has_no_data_cost_in_the_hole(seed, shape, dtype, smoothness):
     rng = np.random.default_rng(seed)
     image = of_dtype(rng.integers(0, 256, shape, dtype=np.uint8), dtype)
     hole = rng.random(shape) < 0.4
     hole.flat[0] = False
-    costs = {"data": "squared", "tau": 700.0, "smoothness": smoothness, "weight": 1.5, "cutoff": 40.0}
-    problem = inpainting(image, hole, keep=False, levels=5, costs=Costs(**costs))
-    x = rng.integers(problem.mrf.labels, size=problem.mrf.shape)
     unit = 1.0 if dtype == "uint8" else 1 / 255
-    expected = naive_apps.restoration_energy(image, problem.output(x), unit, **costs, hole=hole)
+    power = {"linear": 1, "quadratic": 0, "potts": 2}[smoothness]
+    costs = {"data": "squared", "tau": 700.0 * unit**2, "smoothness": smoothness}
+    costs |= {"weight": 1.5 * unit**power, "cutoff": 40.0 * unit}  # in the image's own units
+    problem = inpaint_problem(image, hole, keep_known=False, levels=5, costs=Costs(**costs))
+    x = rng.integers(problem.mrf.n_labels, size=problem.mrf.shape)
+    expected = naive_apps.restoration_energy(image, problem.output(x), **costs, hole=hole) / unit**2
     np.testing.assert_allclose(problem.mrf.energy(x), expected, rtol=1e-4)
 
 
@@ -53,7 +55,7 @@ def test_every_pixel_of_a_harmonic_filling_is_the_mean_of_its_neighbours(seed, s
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_what_is_known_stays_exactly_as_it_is(dtype):
+def test_inpaint_does_not_change_known_pixels(dtype):
     image = of_dtype(IMAGE, dtype)
     before, mask = image.copy(), HOLE.copy()
     restored = tf.inpaint(image, mask, levels=4, maxiter=1, rng=0)
@@ -67,39 +69,39 @@ def test_what_is_known_stays_exactly_as_it_is(dtype):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1e308, 5.0, -0.0])
-def test_what_is_in_the_hole_does_not_matter(value):
+def test_inpaint_ignores_the_values_in_the_hole(value):
     image = IMAGE / 255
     plain = tf.inpaint(np.where(HOLE, 0.5, image), HOLE, levels=4, rng=0)
     np.testing.assert_array_equal(tf.inpaint(np.where(HOLE, value, image), HOLE, levels=4, rng=0), plain)
 
 
 @pytest.mark.parametrize("name", layouts(IMAGE))
-def test_how_image_and_mask_lie_in_memory_does_not_matter(name):
+def test_inpaint_does_not_depend_on_memory_layout(name):
     image = IMAGE / 255
     plain = tf.inpaint(image, HOLE, levels=4, rng=0)
     np.testing.assert_array_equal(tf.inpaint(layouts(image)[name], layouts(HOLE)[name], levels=4, rng=0), plain)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.float32, list])
-def test_a_mask_may_be_of_numbers(dtype):
+def test_inpaint_accepts_masks_of_numbers(dtype):
     mask = HOLE.tolist() if dtype is list else (3 * HOLE).astype(dtype)
     np.testing.assert_array_equal(tf.inpaint(IMAGE, mask, **FEW), tf.inpaint(IMAGE, HOLE, **FEW))
 
 
-def test_nothing_to_fill_returns_the_image():
+def test_inpaint_with_an_empty_mask_returns_the_image():
     restored, res = tf.inpaint(IMAGE, np.zeros(IMAGE.shape, bool), levels=4, rng=0, full_output=True)
     np.testing.assert_array_equal(restored, IMAGE)
     check_result(res)
 
 
-def test_a_mask_of_everything_is_refused():
+def test_inpaint_raises_if_the_mask_covers_the_image():
     with pytest.raises(ValueError, match="mask covers the whole image: there is nothing to fill it from"):
         tf.inpaint(IMAGE, np.ones(IMAGE.shape, bool))
 
 
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", ["uint8", "float64"])
-def test_a_ramp_is_continued(axis, dtype):
+def test_inpaint_continues_a_ramp(axis, dtype):
     ramp = of_dtype((10 * np.indices((12, 14))[axis]).astype(np.uint8), dtype)
     mask = np.zeros(ramp.shape, bool)
     mask[3:9, 4:10] = True
@@ -107,21 +109,21 @@ def test_a_ramp_is_continued(axis, dtype):
     np.testing.assert_allclose(restored.astype(float), ramp.astype(float), atol=4 if dtype == "uint8" else 4 / 255)
 
 
-def test_an_edge_is_continued():
+def test_inpaint_continues_an_edge():
     image = np.kron([[40, 200]], np.ones((12, 8))).astype(np.uint8)
     mask = np.zeros(image.shape, bool)
     mask[4:8, 4:12] = True
     np.testing.assert_array_equal(tf.inpaint(np.where(mask, 255, image), mask, rng=0), image)
 
 
-def test_one_pixel_known_fills_all():
+def test_inpaint_fills_everything_from_one_known_pixel():
     mask = np.ones((5, 6), bool)
     mask[2, 3] = False
     np.testing.assert_array_equal(tf.inpaint(IMAGE[:5, :6], mask, rng=0), np.full((5, 6), IMAGE[2, 3]))
 
 
 @pytest.mark.parametrize("shape", [(1, 2), (1, 7), (7, 1), (1, 1, 4), (2, 2, 2)])
-def test_images_may_be_thin(shape):
+def test_inpaint_accepts_images_one_pixel_wide(shape):
     image = np.random.default_rng(2).random(shape)
     mask = np.zeros(shape, bool)
     mask.flat[-1] = True
@@ -130,14 +132,14 @@ def test_images_may_be_thin(shape):
     check_result(res)
 
 
-def test_with_denoise_all_pixels_are_levels():
+def test_inpaint_with_denoise_maps_all_pixels_to_levels():
     restored, res = tf.inpaint(IMAGE, HOLE, **FEW, denoise=True, full_output=True)
     check_result(res)
     np.testing.assert_array_equal(restored, np.array(FEW["levels"], np.uint8)[res.x])
     assert not res.mrf.unary[HOLE].any()
 
 
-def test_labels_are_levels_in_the_hole():
+def test_inpaint_labels_are_indices_of_the_nearest_levels():
     restored, res = tf.inpaint(IMAGE, HOLE, **FEW, full_output=True)
     check_result(res)
     np.testing.assert_array_equal(restored[HOLE], np.array(FEW["levels"], np.uint8)[res.x[HOLE]])
@@ -146,7 +148,7 @@ def test_labels_are_levels_in_the_hole():
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_each_channel_is_filled_by_itself(axis):
+def test_inpaint_fills_each_channel_separately(axis):
     colour = np.stack([IMAGE, IMAGE[::-1], IMAGE[:, ::-1]], axis=axis)
     given = {**FEW, "weight": 1.0, "tol": 0, "full_output": True}
     restored, res = tf.inpaint(colour, HOLE, **given, channel_axis=axis)
@@ -156,17 +158,17 @@ def test_each_channel_is_filled_by_itself(axis):
     np.testing.assert_array_equal(np.moveaxis(restored, axis, 0)[:, ~HOLE], np.moveaxis(colour, axis, 0)[:, ~HOLE])
 
 
-def test_options_reach_minimize():
+def test_inpaint_passes_options_to_minimize():
     rng = np.random.default_rng(3)
     image, mask = rng.integers(0, 256, (12, 12), dtype=np.uint8), rng.random((12, 12)) < 0.8
     check_options(lambda **options: tf.inpaint(image, mask, levels=FEW["levels"], **options))
 
 
-def test_the_same_seed_gives_the_same_answer():
+def test_inpaint_with_the_same_seed_gives_the_same_answer():
     check_same_seed(lambda **options: tf.inpaint(IMAGE, HOLE, levels=FEW["levels"], maxiter=3, tol=0, **options))
 
 
-def test_scratches_on_a_photograph_go():
+def test_inpaint_error_on_a_photograph_is_close_to_biharmonic_inpainting():
     data, restoration = pytest.importorskip("skimage.data"), pytest.importorskip("skimage.restoration")
     image = data.camera()[100:196, 190:286]
     mask = np.random.default_rng(4).random(image.shape) < 0.3

@@ -21,7 +21,7 @@ SHAPES = [(1,), (2,), (9,), (1, 1), (1, 6), (5, 1), (3, 3), (2, 5), (1, 1, 1), (
     whole=st.booleans(),
     sign=st.sampled_from([-1, 0, 1]),
 )
-def test_spins_have_the_least_energy(seed, shape, whole, sign):
+def test_ising_finds_the_least_energy_of_small_grids(seed, shape, whole, sign):
     rng = np.random.default_rng(seed)
 
     def numbers(size):
@@ -39,7 +39,7 @@ def test_spins_have_the_least_energy(seed, shape, whole, sign):
     assert res.fun == pytest.approx(naive_apps.least_ising_energy(fields, couplings), abs=1e-9)
 
 
-def test_a_negative_field_makes_a_spin_positive_and_a_negative_coupling_makes_neighbours_alike():
+def test_negative_fields_favour_spin_up_and_negative_couplings_favour_equal_neighbours():
     assert tf.ising([-1.0], 0).tolist() == [1]
     assert tf.ising([1.0], 0).tolist() == [-1]
     assert tf.ising([-1.0, 0.1, 0.1], -1).tolist() == [1, 1, 1]
@@ -64,21 +64,21 @@ def test_fields_may_be_of_any_real_dtype(dtype):
 
 
 @pytest.mark.parametrize("name", layouts(FIELDS))
-def test_how_fields_lie_in_memory_does_not_matter(name):
+def test_ising_does_not_depend_on_memory_layout(name):
     fields = layouts(FIELDS)[name]
     np.testing.assert_array_equal(tf.ising(fields, 0.5, rng=0), tf.ising(FIELDS, 0.5, rng=0))
     np.testing.assert_array_equal(np.asarray(fields), FIELDS)
 
 
 @pytest.mark.parametrize("scale", [5e-324, 1e-300, 1e300])
-def test_costs_may_be_of_any_size(scale):
+def test_ising_accepts_costs_of_any_magnitude(scale):
     assert tf.ising(np.array([-3, 1, 1]) * scale, -3 * scale).tolist() == [1, 1, 1]
 
 
-def test_options_reach_minimize():
+def test_ising_passes_options_to_minimize():
     couplings = [np.random.default_rng(2).uniform(-1, 1, naive.edge_shape(FIELDS.shape, axis)) for axis in (0, 1)]
     check_options(lambda **options: tf.ising(FIELDS, couplings, **options))
 
 
-def test_the_same_seed_gives_the_same_answer():
+def test_ising_with_the_same_seed_gives_the_same_answer():
     check_same_seed(lambda **options: tf.ising(FIELDS, 0.7, maxiter=3, tol=0, **options))

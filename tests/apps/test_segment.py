@@ -1,4 +1,4 @@
-"""Segmentation: regions from k-means or from seeds, and what holds neighbours together."""
+"""Segmentation: regions from k-means or from seeds, and the weights between neighbours."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ import naive
 import treefield as tf
 from odd_images import DTYPES, check_options, check_result, check_same_seed, layouts, of_dtype
 from treefield.apps import colour_models
-from treefield.apps.segment import segmenting
+from treefield.apps.segment import segment_problem
 
 BLOCKS = np.kron([[40, 200], [120, 40]], np.ones((5, 6)))
 IMAGE = np.random.default_rng(0).normal(BLOCKS, 6).clip(0, 255).astype(np.uint8)
@@ -24,10 +24,10 @@ SEEDS[2, 3], SEEDS[2, 9], SEEDS[7, 3] = 5, 2, 9  # of the three greys
     channels=st.integers(1, 3),
     contrast=st.sampled_from([0, 0.5, 4, 1e300]),
 )
-def test_neighbours_are_tied_by_contrast_and_distance(seed, shape, channels, contrast):
+def test_edge_weights_fall_with_contrast_and_distance(seed, shape, channels, contrast):
     rng = np.random.default_rng(seed)
     image, spacing = rng.random((*shape, channels)), rng.uniform(0.5, 3, len(shape))
-    mrf = segmenting(image, 2, weight=3, contrast=contrast, spacing=spacing, channel_axis=-1, rng=0).mrf
+    mrf = segment_problem(image, 2, weight=3, contrast=contrast, spacing=spacing, channel_axis=-1, rng=0).mrf
     scaled = (image - image.min()) / ((image.max() - image.min()) or 1)
     steps = {}
     for i in np.ndindex(*shape):
@@ -44,20 +44,20 @@ def test_neighbours_are_tied_by_contrast_and_distance(seed, shape, channels, con
 
 @settings(max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 5), channels=st.integers(1, 3))
-def test_costs_are_squared_distances_from_the_centres(seed, k, channels):
+def test_kmeans_costs_are_squared_distances_from_the_centres(seed, k, channels):
     rng = np.random.default_rng(seed)
     colours = rng.random((30, channels))
-    centres = colour_models.kmeans(colours, k, rng)
+    centres = colour_models.kmeans_centres(colours, k, rng)
     assert len(centres) == k and (np.diff(centres.sum(axis=1)) >= 0).all()
     distances = np.array([[sum((a - b) ** 2) for b in centres] for a in colours])
     variance = max(distances.min(axis=1).mean() / channels, (2 / 255) ** 2)
     expected = np.minimum((distances - distances.min(axis=1, keepdims=True)) / (2 * variance), 20)
-    np.testing.assert_allclose(colour_models.around_centres(colours, centres), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(colour_models.costs_from_centres(colours, centres), expected, rtol=1e-4, atol=1e-4)
 
 
 @settings(max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), channels=st.integers(1, 3))
-def test_costs_from_few_seeds_are_those_of_one_gaussian_each(seed, channels):
+def test_costs_of_few_seeds_are_those_of_one_gaussian_per_label(seed, channels):
     rng = np.random.default_rng(seed)
     colours = rng.random((30, channels))
     seeds = [colours[:1], colours[5:15]]
@@ -68,12 +68,12 @@ def test_costs_from_few_seeds_are_those_of_one_gaussian_each(seed, channels):
         away = [(c - mean) @ np.linalg.inv(covariance) @ (c - mean) for c in colours]
         expected.append([(a + np.log(np.linalg.det(covariance))) / 2 for a in away])
     expected = np.minimum(np.transpose(expected) - np.min(expected, axis=0)[:, None], 20)
-    np.testing.assert_allclose(colour_models.from_seeds(colours, seeds, rng), expected, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(colour_models.costs_from_seeds(colours, seeds, rng), expected, rtol=1e-3, atol=1e-3)
 
 
-def test_a_colour_counts_for_as_much_as_its_share_of_the_seeds():
+def test_cost_of_a_colour_depends_on_its_share_of_the_seeds():
     dark, bright = np.full((15, 1), 0.2), np.full((45, 1), 0.8)
-    costs = colour_models.from_seeds(dark[:1], [np.concatenate([dark, bright]), dark], np.random.default_rng(0))
+    costs = colour_models.costs_from_seeds(dark[:1], [np.concatenate([dark, bright]), dark], np.random.default_rng(0))
     np.testing.assert_allclose(costs, [[np.log(4), 0]], rtol=1e-5)  # a quarter of one label's, all of the other's
 
 
@@ -85,7 +85,7 @@ def test_regions_are_numbered_from_dark_to_bright():
     check_result(res)
 
 
-def test_seeds_keep_their_labels_and_what_is_left_out_stays():
+def test_seeds_and_left_out_pixels_keep_their_labels():
     seeds = SEEDS.copy()
     seeds[:, 0] = -1
     before = seeds.copy()
@@ -101,7 +101,7 @@ def test_seeds_keep_their_labels_and_what_is_left_out_stays():
 
 @settings(max_examples=20)
 @given(seed=st.integers(0, 2**32 - 1), weight=st.sampled_from([0, 1, 1e6, 1e30]))
-def test_seeds_are_kept_whatever_they_are(seed, weight):
+def test_random_seeds_keep_their_labels_for_any_weight(seed, weight):
     rng = np.random.default_rng(seed)
     image, seeds = rng.random((4, 5)), rng.integers(-1, 4, (4, 5))
     seeds[0, :3] = 1, 2, 3
@@ -110,10 +110,10 @@ def test_seeds_are_kept_whatever_they_are(seed, weight):
     assert set(np.unique(labels)) <= {-1, 1, 2, 3}
 
 
-def test_what_is_left_out_ties_no_one():
+def test_left_out_pixels_have_no_costs_and_no_edges():
     seeds = SEEDS.copy()
     seeds[:, 6] = -1
-    mrf = segmenting(IMAGE, seeds).mrf
+    mrf = segment_problem(IMAGE, seeds).mrf
     assert not mrf.weights[1][:, 5:7].any() and not mrf.weights[0][:, 6].any() and not mrf.unary[:, 6].any()
     assert mrf.weights[1][:, :5].all() and mrf.weights[0][:, :6].all()
 
@@ -125,23 +125,23 @@ def test_seeds_may_be_of_any_integer_dtype(dtype):
 
 
 @pytest.mark.parametrize("value", [0, 200, 0.5, -1e9, 1e99])
-def test_an_image_of_one_colour_is_one_region_however_many_are_asked_for(value):
+def test_constant_image_is_one_region(value):
     image = np.full((4, 5), value)
     np.testing.assert_array_equal(tf.segment(image, 3, rng=0), np.ones((4, 5)))
 
 
-def test_there_are_no_more_regions_than_colours():
+def test_regions_are_at_most_as_many_as_colours():
     image = np.array([[0, 0, 9], [9, 200, 200]], np.uint8)
     labels, res = tf.segment(image, 7, weight=0, rng=0, full_output=True)
-    assert res.mrf.labels == 3
+    assert res.mrf.n_labels == 3
     np.testing.assert_array_equal(labels, [[1, 1, 2], [2, 3, 3]])
 
 
-def test_one_region_is_everything():
+def test_one_region_covers_the_image():
     np.testing.assert_array_equal(tf.segment(IMAGE, 1, rng=0), np.ones(IMAGE.shape))
 
 
-def test_no_weight_leaves_each_pixel_alone_and_much_makes_one_region():
+def test_weight_0_labels_pixels_independently_and_a_large_weight_gives_one_region():
     image = np.random.default_rng(1).random((6, 7))
     _, res = tf.segment(image, 3, weight=0, rng=0, full_output=True)
     assert not np.take_along_axis(res.mrf.unary, res.x[..., None], axis=-1).any()
@@ -149,7 +149,7 @@ def test_no_weight_leaves_each_pixel_alone_and_much_makes_one_region():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_any_dtype_will_do(dtype):
+def test_segment_accepts_any_real_dtype(dtype):
     image = of_dtype(IMAGE, dtype)
     before = image.copy()
     labels = tf.segment(image, 2, rng=0)
@@ -158,7 +158,7 @@ def test_any_dtype_will_do(dtype):
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-3, 1e9, 1e90])
-def test_the_scale_and_the_brightness_do_not_matter(scale):
+def test_segment_does_not_depend_on_scale_and_brightness(scale):
     plain, res = tf.segment(IMAGE, 3, rng=0, full_output=True)
     scaled, same = tf.segment((IMAGE - 300.0) * scale, 3, rng=0, full_output=True)
     np.testing.assert_array_equal(scaled, plain)
@@ -166,13 +166,13 @@ def test_the_scale_and_the_brightness_do_not_matter(scale):
 
 
 @pytest.mark.parametrize("name", layouts(IMAGE))
-def test_how_image_and_seeds_lie_in_memory_does_not_matter(name):
+def test_segment_does_not_depend_on_memory_layout(name):
     image, seeds = layouts(IMAGE)[name], layouts(SEEDS)[name]
     np.testing.assert_array_equal(tf.segment(image, seeds, rng=0), tf.segment(IMAGE, SEEDS, rng=0))
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_colours_may_be_on_any_axis(axis):
+def test_segment_accepts_channels_on_any_axis(axis):
     same = np.full(IMAGE.shape, 90, np.uint8)  # seen only by its colour
     colour = np.stack([IMAGE, same, 255 - IMAGE], axis=-1)
     labels = tf.segment(np.moveaxis(colour, -1, axis), 3, channel_axis=axis, rng=0)
@@ -182,7 +182,7 @@ def test_colours_may_be_on_any_axis(axis):
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 6), (6, 1), (1, 1, 1), (2, 3, 2)])
-def test_images_may_be_as_small_as_a_pixel(shape):
+def test_segment_accepts_images_as_small_as_one_pixel(shape):
     image = np.random.default_rng(2).random(shape)
     labels, res = tf.segment(image, 2, rng=0, full_output=True)
     assert labels.shape == shape
@@ -192,24 +192,24 @@ def test_images_may_be_as_small_as_a_pixel(shape):
     np.testing.assert_array_equal(tf.segment(image, seeds, rng=0), np.full(shape, 4))
 
 
-def test_slices_that_are_further_apart_are_less_tied():
+def test_edge_weights_are_inversely_proportional_to_spacing():
     volume = np.random.default_rng(3).random((3, 4, 5))
-    near, far = (segmenting(volume, 2, spacing=[gap, 1, 1], rng=0).mrf for gap in (1, 4))
+    near, far = (segment_problem(volume, 2, spacing=[gap, 1, 1], rng=0).mrf for gap in (1, 4))
     np.testing.assert_allclose(far.weights[0], near.weights[0] / 4, rtol=1e-6)
     np.testing.assert_array_equal(far.weights[1], near.weights[1])
 
 
-def test_options_reach_minimize():
+def test_segment_passes_options_to_minimize():
     image = np.random.default_rng(4).random((7, 8))
     check_options(lambda **options: tf.segment(image, 3, **{"rng": 0} | options))
 
 
-def test_the_same_seed_gives_the_same_answer():
+def test_segment_with_the_same_seed_gives_the_same_answer():
     image = np.random.default_rng(5).random((7, 8))
     check_same_seed(lambda **options: tf.segment(image, 4, weight=1, maxiter=3, tol=0, **options))
 
 
-def test_coins_are_found():
+def test_coins_are_separated_from_the_background_with_smooth_borders():
     coins = pytest.importorskip("skimage.data").coins()[:120, :200]
     threshold = pytest.importorskip("skimage.filters").threshold_otsu(coins)
     labels = tf.segment(coins, 2, time_limit=3, rng=0)

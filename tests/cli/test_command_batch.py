@@ -8,7 +8,7 @@ import pytest
 
 import treefield as tf
 from command import check_refused, in_a_process, listing
-from treefield.cli import memory
+from treefield.cli import memory_plan
 from treefield.io import read_image, write_image
 
 pytestmark = pytest.mark.usefixtures("no_hang")
@@ -158,11 +158,11 @@ def test_bad_input_is_refused_before_any_work(command, scans, pairs, case):
 
 
 def test_searches_at_once_share_the_memory(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
+    monkeypatch.setattr(memory_plan, "available_memory", lambda: 1000)
 
     def planned(at_once):
-        memory.searches_at_once.set(at_once)
-        return memory.plan_memory(100, 4, 1, quiet=True)
+        memory_plan.searches_at_once.set(at_once)
+        return memory_plan.plan_memory(100, 4, 1, quiet=True)
 
     assert contextvars.copy_context().run(planned, 1) == 900 - 400
     assert contextvars.copy_context().run(planned, 2) == 450 - 400

@@ -149,7 +149,7 @@ def test_a_tree_solver_does_not_take_a_grid(command, files):
 
 @pytest.mark.parametrize("name", ["grey.png", "left.png", "model.npz"])
 def test_an_image_that_unpacks_to_more_than_memory_is_refused(command, files, no_search, monkeypatch, name):
-    monkeypatch.setattr("treefield.io.files.available_memory", lambda: 100)
+    monkeypatch.setattr("treefield.io.limits.available_memory", lambda: 100)
     before = listing(files)
     commands = {"grey.png": "denoise", "left.png": "segment", "model.npz": "solve"}
     check_refused(command(commands[name], name, "o.npy"), f"{name} unpacks to", "only 100 bytes of memory are free")
@@ -170,7 +170,7 @@ MODELS = [
 
 @pytest.mark.parametrize("arguments", MODELS, ids=lambda arguments: "-".join(arguments[:2]))
 def test_a_model_of_more_than_memory_is_refused(command, files, no_search, monkeypatch, arguments):
-    monkeypatch.setattr("treefield.cli.memory.available_memory", lambda: 3000)
+    monkeypatch.setattr("treefield.cli.memory_plan.available_memory", lambda: 3000)
     before = listing(files)
     check_refused(command(*arguments), "labels need", "only 3 kB of memory are free")
     assert listing(files) == before
@@ -179,7 +179,7 @@ def test_a_model_of_more_than_memory_is_refused(command, files, no_search, monke
 def test_a_decompression_bomb_is_refused(command, files, no_search, monkeypatch):
     Image.fromarray(np.zeros((4000, 5000), np.uint8)).save(files / "bomb.png")
     assert (files / "bomb.png").stat().st_size < 100_000
-    monkeypatch.setattr("treefield.io.files.available_memory", lambda: 10_000_000)
+    monkeypatch.setattr("treefield.io.limits.available_memory", lambda: 10_000_000)
     check_refused(command("denoise", "bomb.png", "o.png"), "bomb.png unpacks to", "only 10 MB")
 
 
@@ -254,7 +254,7 @@ def test_a_bug_is_not_taken_for_bad_input(command, files, monkeypatch):
     def broken(path):
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("treefield.cli.images.read_image", broken)
+    monkeypatch.setattr("treefield.cli.commands.restore_commands.read_image", broken)
     with pytest.raises(ZeroDivisionError):
         command("denoise", "grey.png", "o.png")
     assert read_image(files / "grey.png").shape == (12, 16) and not (files / "o.png").exists()
@@ -262,4 +262,4 @@ def test_a_bug_is_not_taken_for_bad_input(command, files, monkeypatch):
 
 def test_a_console_that_knows_few_characters_is_told_all_the_same(monkeypatch, tmp_path):
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    check_refused(in_a_process("paper", "λ", cwd=tmp_path), "got '?'", "ablation")
+    check_refused(in_a_process("compare", "λ", "a.png", "--out", "d", cwd=tmp_path), "got '?'", "denoise")

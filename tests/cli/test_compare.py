@@ -72,7 +72,7 @@ def test_an_interrupt_ends_it_with_what_there_is(command, files, monkeypatch):
     def pressed(watch, intermediate_result):
         os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr("treefield.cli.watch.Watch.__call__", pressed)
+    monkeypatch.setattr("treefield.cli.progress_display.SearchDisplay.__call__", pressed)
     done = command("compare", "denoise", "grey.png", "--out", "d", "--methods", "t_ils,icm", *FEW, "--time-limit", 60)
     assert done.code == 130
     assert written(files / "d") == sorted([*ALWAYS, "t_ils.png"])

@@ -5,14 +5,14 @@ import inspect
 import pytest
 
 import treefield as tf
-from treefield.cli import images, models, stereo
+from treefield.cli.commands import ising_command, restore_commands, segment_command, stereo_command
 
 COMMANDS = {
-    "denoise": images.denoise,
-    "inpaint": images.inpaint,
-    "segment": images.segment,
-    "stereo": stereo.stereo,
-    "ising": models.ising,
+    "denoise": restore_commands.denoise,
+    "inpaint": restore_commands.inpaint,
+    "segment": segment_command.segment,
+    "stereo": stereo_command.stereo,
+    "ising": ising_command.ising,
 }
 
 

@@ -3,13 +3,13 @@
 import importlib
 import os
 import signal
-import sys
 
 import numpy as np
 import pytest
 
 from browser import messages, offline_chromium, open_page
 from command import check_refused, listing
+from small import hide_package
 from treefield.io import read_image
 
 FILES = [f"{name}-{which}.png" for name in ("ising", "motorcycle", "photograph") for which in ("after", "before")]
@@ -31,8 +31,8 @@ class SmallData:
 @pytest.fixture
 def small(monkeypatch):
     """Small pictures, little time."""
-    demo = importlib.import_module("treefield.cli.demo")
-    monkeypatch.setattr(demo, "_photographs", SmallData)
+    demo = importlib.import_module("treefield.cli.commands.demo_command")
+    monkeypatch.setattr(demo, "_example_images", SmallData)
     for name in ("_photograph", "_motorcycle", "_ising"):
         monkeypatch.setattr(demo, name, shortened(getattr(demo, name)))
     monkeypatch.setattr(demo, "_SPINS", 20)
@@ -91,7 +91,7 @@ def test_a_folder_that_cannot_be_made_is_refused(command, tmp_path, small):
 
 
 def test_without_scikit_image_it_says_what_to_install(command, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "skimage", None)
+    hide_package(monkeypatch, "skimage")
     check_refused(command("demo", "--out", "shown"), 'pip install "treefield[demo]"')
     assert not (tmp_path / "shown").exists()
 
@@ -100,7 +100,7 @@ def test_an_interrupt_shows_what_was_done(command, tmp_path, small, monkeypatch)
     def pressed(watch, intermediate_result):
         os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr("treefield.cli.watch.Watch.__call__", pressed)
+    monkeypatch.setattr("treefield.cli.progress_display.SearchDisplay.__call__", pressed)
     done = command("demo", "--out", "shown")
     assert done.code == 130 and "denoise" in done.out and "stereo" not in done.out
     names = sorted(path.name for path in (tmp_path / "shown").iterdir())

@@ -33,7 +33,7 @@ import pathlib, sys, numpy as np, treefield as tf
 disk, kind, shape = pathlib.Path(sys.argv[1]), sys.argv[2], tuple(map(int, sys.argv[3:]))
 store = np.memmap(disk / "own", "u1", "w+", shape=shape) if kind == "memmap" else disk / f"labels.{kind}"
 mrf = tf.TiledMRF(lambda box: np.zeros([part.stop - part.start for part in box] + [2]), tf.Potts(1), shape=shape,
-                  labels=2, tile=100, store=store)
+                  n_labels=2, tile=100, store=store)
 try:
     tf.t_icm(mrf, rng=0)
 except OSError as error:
@@ -54,7 +54,7 @@ def test_labels_that_do_not_fit_on_the_disk_are_refused(tmp_path, kind, store):
 
 
 FILLED = """
-import pathlib, treefield.io.tiff as tiff
+import pathlib, treefield.io.images.tiff as tiff
 whole = tiff.write_tiles
 def write_tiles(path, *given):
     try:
@@ -117,9 +117,9 @@ def test_space_that_cannot_be_reserved_ends_the_command_before_the_search(comman
 
 
 PACKERS = {
-    ".tif": "treefield.io.tiff.write_tiles",
-    ".zarr": "treefield.io.large._write_zarr",
-    ".png": "treefield.cli.large.write_image",
+    ".tif": "treefield.io.images.tiff.write_tiles",
+    ".zarr": "treefield.io.images.large_images._write_zarr",
+    ".png": "treefield.cli.commands.denoise_by_tiles.write_image",
     ".npy": "os.fsync",
 }
 
@@ -132,7 +132,7 @@ def test_a_finished_image_that_cannot_be_written_is_kept(command, files, monkeyp
     before = listing(files)
 
     def fails(*given, **options):
-        if suffix != ".npy" or sys._getframe(1).f_code.co_name == "replacing":
+        if suffix != ".npy" or sys._getframe(1).f_code.co_name == "move_into_place":
             raise error
 
     monkeypatch.setattr(PACKERS[suffix], fails)
@@ -148,7 +148,7 @@ def test_a_finished_image_is_kept_when_another_program_has_written_the_output(co
         (files / "out.tif").write_text("theirs")
         path.write_text("packed")
 
-    monkeypatch.setattr("treefield.io.tiff.write_tiles", slow)
+    monkeypatch.setattr("treefield.io.images.tiff.write_tiles", slow)
     done = command("denoise", "grey.png", "out.tif", *LIMIT)
     check_refused(done, "out.tif exists", "kept in out.tif.npy")
     assert (files / "out.tif").read_text() == "theirs" and np.load(files / "out.tif.npy").shape == (12, 16)

@@ -12,7 +12,7 @@ import pytest
 import treefield as tf
 from command import ENTRY, arguments_of, in_a_process, listing, without_notice
 from treefield.io import open_image, read_image, write_image
-from treefield.kernels.jit import as_compile_time
+from treefield.kernels.simd.jit import as_compile_time
 
 ENDLESS = ("--tol", 0, "--time-limit", 90, "--seed", 0)
 
@@ -88,11 +88,11 @@ def test_sigterm_writes_the_best_too(glass):
 
 
 SLOW_READER = """
-import time, treefield.cli.images as images
+import time, treefield.cli.commands.restore_commands as commands
 def read_image(path):
     print("reading", flush=True)
     time.sleep(60)
-images.read_image = read_image
+commands.read_image = read_image
 """
 
 
@@ -114,7 +114,7 @@ def test_an_interrupt_while_importing_shows_no_traceback(tmp_path):
     given = arguments_of("info")
     given["args"][2] = (
         "import os, sys\nsys.addaudithook(lambda event, args: "
-        "event == 'import' and args[0] == 'treefield.cli.compare' and os.kill(os.getpid(), 2))\n" + ENTRY
+        "event == 'import' and args[0] == 'treefield.io.limits' and os.kill(os.getpid(), 2))\n" + ENTRY
     )
     done = subprocess.run(**given, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
@@ -139,7 +139,7 @@ def test_an_interrupt_of_the_second_search_of_stereo_is_told(command, files, mon
         if len(runs) == 2:
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr("treefield.cli.watch.Watch.__call__", pressed)
+    monkeypatch.setattr("treefield.cli.progress_display.SearchDisplay.__call__", pressed)
     given = ("--num-disparities", 6, "--occlusion", "fill", "--seed", 0, "--tol", 0)
     done = command("stereo", "left.png", "right.png", "out.npy", *given)
     assert len(runs) == 2 and done.code == 130 and "interrupted" in done.out
@@ -203,15 +203,15 @@ def signalled(folder, out, module, name, *numbers, options=TILES):
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
 def test_a_signal_just_after_the_output_was_begun_leaves_nothing(tmp_path, grey, out, number, code):
     write_image(tmp_path / "in.png", grey)
-    assert signalled(tmp_path, out, "cli.large", "denoise_tiled", number) == code
+    assert signalled(tmp_path, out, "cli.commands.denoise_by_tiles", "denoise_tiled", number) == code
     assert [path.name for path in tmp_path.iterdir()] == ["in.png"]
 
 
-ENCODING = "io.images", "_encoded"
+ENCODING = "io.images.image_formats", "_encoded"
 PACKING = {
-    "out.npy": ("io.files", "_replace"),
-    "out.tif": ("io.tiff", "write_tiles"),
-    "out.zarr": ("io.large", "_write_zarr"),
+    "out.npy": ("atomic_write", "move_into_place"),
+    "out.tif": ("io.images.tiff", "write_tiles"),
+    "out.zarr": ("io.images.large_images", "_write_zarr"),
     "out.png": ENCODING,
 }
 
@@ -227,7 +227,10 @@ def test_a_signal_while_the_output_is_packed_waits_until_it_is_whole(tmp_path, g
         np.testing.assert_array_equal(found[:, :], np.load(tmp_path / "whole.npy"))
 
 
-@pytest.mark.parametrize(("out", "module", "name"), [("out.tif", "io.tiff", "write_tiff"), ("out.png", *ENCODING)])
+IN_MEMORY = [("out.tif", "io.images.tiff", "write_tiff"), ("out.png", *ENCODING)]
+
+
+@pytest.mark.parametrize(("out", "module", "name"), IN_MEMORY)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
 def test_a_signal_while_an_image_in_memory_is_written_waits_until_it_is_whole(
     tmp_path, grey, out, module, name, number, code
@@ -248,5 +251,5 @@ def test_a_second_ctrl_c_while_the_output_is_packed_leaves_nothing(tmp_path, gre
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_labels_become_an_image_waits_until_it_is_written(tmp_path, grey, number):
     write_image(tmp_path / "in.png", grey)
-    assert signalled(tmp_path, "out.tif", "apps.tiled", "_labels_kept_if_not_written", number) == 130
+    assert signalled(tmp_path, "out.tif", "apps.denoise_tiled", "_labels_kept_if_not_written", number) == 130
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.png", "out.tif"]

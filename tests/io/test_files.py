@@ -12,7 +12,8 @@ import pytest
 import treefield as tf
 from one_line import check_refused
 from treefield.io import save_model, write_image, write_labels
-from treefield.io.files import checked_output, writing
+from treefield.io.files import write_atomically
+from treefield.io.paths import as_output_path
 
 IMAGE = np.arange(12, dtype=np.uint8).reshape(3, 4)
 
@@ -22,7 +23,7 @@ def names(folder):
 
 
 def test_a_new_file_holds_what_was_written_and_nothing_else_is_left(tmp_path):
-    with writing(tmp_path / "note.txt") as temporary:
+    with write_atomically(tmp_path / "note.txt") as temporary:
         temporary.write_text("done")
         assert names(tmp_path) == [temporary.name]
         assert temporary.suffix == ".txt" and temporary.name.startswith(".") and str(os.getpid()) in temporary.name
@@ -42,18 +43,18 @@ def test_a_new_file_has_the_usual_permissions(tmp_path, mask):
 
 def test_what_cannot_be_an_output_is_refused(tmp_path):
     (tmp_path / "old.png").write_text("old")
-    check_refused(lambda: checked_output(tmp_path / "no" / "x.png"), FileNotFoundError, "no folder", "x.png")
-    check_refused(lambda: checked_output(tmp_path), IsADirectoryError, "folder")
-    check_refused(lambda: checked_output(tmp_path, force=True), IsADirectoryError, "folder")
-    check_refused(lambda: checked_output(tmp_path / "old.png"), FileExistsError, "exists; give another name", "force")
-    check_refused(lambda: checked_output("/dev/null", force=True), FileExistsError, "regular file")
-    check_refused(lambda: checked_output(3), TypeError, "path")
-    assert checked_output(tmp_path / "old.png", force=True) == tmp_path / "old.png"
-    assert checked_output(str(tmp_path / "new.png")) == tmp_path / "new.png"
+    check_refused(lambda: as_output_path(tmp_path / "no" / "x.png"), FileNotFoundError, "no folder", "x.png")
+    check_refused(lambda: as_output_path(tmp_path), IsADirectoryError, "folder")
+    check_refused(lambda: as_output_path(tmp_path, force=True), IsADirectoryError, "folder")
+    check_refused(lambda: as_output_path(tmp_path / "old.png"), FileExistsError, "exists; give another name", "force")
+    check_refused(lambda: as_output_path("/dev/null", force=True), FileExistsError, "regular file")
+    check_refused(lambda: as_output_path(3), TypeError, "path")
+    assert as_output_path(tmp_path / "old.png", force=True) == tmp_path / "old.png"
+    assert as_output_path(str(tmp_path / "new.png")) == tmp_path / "new.png"
 
 
 def test_a_name_with_a_line_break_still_gives_one_line(tmp_path):
-    check_refused(lambda: checked_output(tmp_path / "a\nb" / "x.png"), FileNotFoundError, "a\\nb")
+    check_refused(lambda: as_output_path(tmp_path / "a\nb" / "x.png"), FileNotFoundError, "a\\nb")
 
 
 @pytest.mark.parametrize("name", ["image.png", "image.tif", "image.npy", "image.npz", "image.pgm", "image.jpg"])
@@ -79,7 +80,7 @@ def test_a_file_that_appeared_meanwhile_is_not_overwritten(tmp_path):
     path = tmp_path / "note.txt"
 
     def write():
-        with writing(path) as temporary:
+        with write_atomically(path) as temporary:
             temporary.write_text("new")
             path.write_text("another program's")
 
@@ -95,7 +96,7 @@ def test_whatever_goes_wrong_nothing_is_left_and_the_old_file_stays(tmp_path, er
     path = tmp_path / "note.txt"
     if old:
         path.write_text(old)
-    with pytest.raises(type(error)), writing(path, force=True) as temporary:
+    with pytest.raises(type(error)), write_atomically(path, force=True) as temporary:
         temporary.write_text("half")
         raise error
     assert names(tmp_path) == (["note.txt"] if old else [])
@@ -104,7 +105,7 @@ def test_whatever_goes_wrong_nothing_is_left_and_the_old_file_stays(tmp_path, er
 
 def test_a_full_disk_is_named_in_one_line(tmp_path):
     def write():
-        with writing(tmp_path / "note.txt") as temporary, temporary.open("wb") as file:
+        with write_atomically(tmp_path / "note.txt") as temporary, temporary.open("wb") as file:
             file.write(b"half")
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(temporary))
 

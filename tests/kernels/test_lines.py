@@ -77,7 +77,7 @@ def test_the_lower_envelope_agrees_with_the_table(weight):
         pairwise = tf.TruncatedQuadratic(weight, cutoff, values=values)
         by_envelope = tf.t_icm(tf.GridMRF(unary, pairwise), x, maxiter=3)
         by_table = tf.t_icm(tf.GridMRF(unary, tf.Table(weight * pairwise.table(250))), x, maxiter=3)
-        assert type(tf.GridMRF(unary, pairwise).rule()).__name__ == "EnvelopeRule"
+        assert type(tf.GridMRF(unary, pairwise).backend.rule()).__name__ == "EnvelopeRule"
         assert by_envelope.fun == pytest.approx(by_table.fun, rel=1e-6)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import naive_search
 from strategies import random_case
-from treefield.kernels import regions
+from treefield.kernels.grid import regions
 
 SHAPES = [(1, 1), (1, 30), (30, 1), (12, 17), (5, 1, 6), (4, 5, 6)]
 # kind and dtype: each pair is compiled by itself
@@ -26,12 +26,12 @@ def found_segments(x):
     return count, numbers
 
 
-def found_beside(x, seed):
+def found_across(x, seed):
     count, numbers = found_segments(x)
-    beside = np.full(count, -1, np.int32)
+    found = np.full(count, -1, np.int32)
     keys = np.zeros(count, np.uint64)
-    regions.labels_beside(x.reshape(-1), strides(x.shape), np.array(x.shape), numbers, np.uint64(seed), keys, beside)
-    return beside
+    regions.labels_across(x.reshape(-1), strides(x.shape), np.array(x.shape), numbers, np.uint64(seed), keys, found)
+    return found
 
 
 def corners(boxes):
@@ -95,11 +95,11 @@ def test_segments_are_described_by_their_sizes_and_labels_and_relabelled_whole(s
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_the_label_beside_a_segment_is_that_of_a_neighbour(shape):
+def test_the_label_across_the_border_of_a_segment_is_that_of_a_neighbour(shape):
     rng = np.random.default_rng(2)
     for seed in range(10):
         x = rng.integers(4, size=shape, dtype=np.int32)
-        for segment, label in zip(naive_search.segments(x), found_beside(x, seed), strict=True):
+        for segment, label in zip(naive_search.segments(x), found_across(x, seed), strict=True):
             border = naive_search.border(x, segment)
             assert label in border if border else label == -1  # -1: left alone
 
@@ -112,14 +112,14 @@ def test_every_edge_of_the_border_is_as_likely():
     deep[[0, 2], 1, 1:3] = 4
     for x, edges in ((flat, {1: 3, 2: 2, 3: 1}), (deep, {1: 3, 2: 2, 3: 1, 4: 4})):
         number = next(k for k, segment in enumerate(naive_search.segments(x)) if x[min(segment)] == 0)
-        drawn = [found_beside(x, seed)[number] for seed in range(6000)]
+        drawn = [found_across(x, seed)[number] for seed in range(6000)]
         for label, count in edges.items():
             assert drawn.count(label) / len(drawn) == pytest.approx(count / sum(edges.values()), abs=0.03)
 
 
 def test_segments_draw_their_neighbours_by_themselves():
     x = np.array([[1, 0, 2, 9, 1, 0, 2]], np.int32)
-    drawn = [found_beside(x, seed)[[1, 5]] for seed in range(3000)]
+    drawn = [found_across(x, seed)[[1, 5]] for seed in range(3000)]
     both = {pair: sum(tuple(found) == pair for found in drawn) for pair in [(1, 1), (1, 2), (2, 1), (2, 2)]}
     assert sum(both.values()) == 3000 and all(650 < count < 850 for count in both.values()), both
 
@@ -175,9 +175,11 @@ def best_boxes(mrf, x, boxes):
     y, shape = x.copy(), np.array(in_3d(mrf.shape))
     missing = (slice(0, 1),) * (3 - len(mrf.shape))
     ends = corners([missing + box for box in boxes])
-    model = y.reshape(-1), mrf.flat_unary, mrf.labels, mrf.kernel_grid(), mrf.rule(np.float64)
-    work = np.full(mrf.labels + 8, np.nan), np.full(3 * mrf.labels, np.nan)
-    regions.best_boxes(*model, mrf.big, mrf.has_edge_tables, mrf.has_diagonal, shape, *ends, *work)
+    model = y.reshape(-1), mrf.backend.flat_unary, mrf.n_labels, mrf.backend.kernel_grid(), mrf.backend.rule(np.float64)
+    work = np.full(mrf.n_labels + 8, np.nan), np.full(3 * mrf.n_labels, np.nan)
+    regions.best_boxes(
+        *model, mrf.backend.forbidden_cost, mrf.backend.has_edge_tables, mrf.backend.has_diagonal, shape, *ends, *work
+    )
     return y
 
 

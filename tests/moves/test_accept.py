@@ -79,7 +79,8 @@ def test_taking_all_takes_forbidden_costs_too(accept):
 def scripted(taken):
     """A model whose changes are surely taken, or surely not (a forbidden cost)."""
     finite, forbidden = np.array([-1.0 if taken else 0.0]), np.array([0 if taken else 1])
-    return SimpleNamespace(components=lambda x, y: (np.zeros(1, np.int32), finite, forbidden))
+    backend = SimpleNamespace(components=lambda x, y: (np.zeros(1, np.int32), finite, forbidden))
+    return SimpleNamespace(backend=backend)
 
 
 @settings(max_examples=100)
@@ -138,7 +139,7 @@ def test_greedy_per_component_is_merge(forbidden):
     @given(grid_models(max_sites=20, kinds=["potts"], dtypes=["float32"], forbidden=forbidden), st.integers(0, 10**6))
     def check(case, seed):
         mrf, rng = case.mrf(), np.random.default_rng(seed)
-        x, y = rng.integers(mrf.labels, size=(2, *mrf.shape), dtype=np.int32)
+        x, y = rng.integers(mrf.n_labels, size=(2, *mrf.shape), dtype=np.int32)
         expected = tf.merge(mrf, x, y)
         for accept in (PerComponent(), PerComponent(Greedy()), PerComponent(Metropolis(INF))):
             np.testing.assert_array_equal(accepted(accept, mrf, x, y, rng)[0], expected)
@@ -169,9 +170,9 @@ def test_the_answer_is_the_change_of_energy_or_none_where_x_stays(accept):
     @given(grid_models(max_sites=30, max_labels=4, kinds=["potts"], dtypes=["float32"]), st.integers(0, 10**6))
     def check(case, seed):
         mrf, rng = case.mrf(), np.random.default_rng(seed)
-        x = rng.integers(mrf.labels, size=mrf.shape, dtype=np.int32)
-        y = np.where(rng.random(mrf.shape) < 0.4, rng.integers(mrf.labels, size=mrf.shape), x).astype(np.int32)
-        y.flat[0] = (x.flat[0] + 1) % mrf.labels
+        x = rng.integers(mrf.n_labels, size=mrf.shape, dtype=np.int32)
+        y = np.where(rng.random(mrf.shape) < 0.4, rng.integers(mrf.n_labels, size=mrf.shape), x).astype(np.int32)
+        y.flat[0] = (x.flat[0] + 1) % mrf.n_labels
         if np.array_equal(x, y):  # one label
             return
         z, change = accepted(accept, mrf, x, y, rng)
@@ -218,7 +219,7 @@ def test_per_component_greedy_never_raises_the_energy():
 def walk(accept, mrf, steps, jump, seed=0):
     """The labellings before and after every step, the proposal, and the answer."""
     rng = np.random.default_rng(seed)
-    x = rng.integers(mrf.labels, size=mrf.shape, dtype=np.int32)
+    x = rng.integers(mrf.n_labels, size=mrf.shape, dtype=np.int32)
     for _ in range(steps):
         before, y = x.copy(), jump(x, rng)
         change = accept(mrf, x, y.copy(), rng)

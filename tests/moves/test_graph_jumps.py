@@ -74,7 +74,8 @@ def distances(mrf, centre):
 def test_a_ball_has_the_sites_nearest_to_its_centre(size):
     for mrf in (grid_graph((6, 7)), spin_glass(40, 3)):
         jump = BallJump(size=(size, size), density=3.0)
-        centres, ends, sites, _ = jump._draw(mrf, mrf.kernel_graph(), np.random.default_rng(0))
+        centres, sizes = jump._draw(mrf.size, np.random.default_rng(0))
+        ends, sites = mrf.backend.balls.draw(centres, sizes)
         for centre, ball in zip(centres, np.split(sites, ends[:-1]), strict=True):
             away = distances(mrf, int(centre))
             found = sorted(away[int(i)] for i in ball)
@@ -87,7 +88,7 @@ def test_a_ball_has_the_sites_nearest_to_its_centre(size):
 def test_the_best_label_of_a_ball_is_the_best(case, seed, size):
     mrf, x = case.mrf(), random_labels(case, seed)
     jump = BallJump("best", size=(size, size), density=1e-9)  # one ball
-    _, _, sites, _ = jump._draw(mrf, mrf.kernel_graph(), np.random.default_rng(seed))
+    _, sites = mrf.backend.balls.draw(*jump._draw(mrf.size, np.random.default_rng(seed)))
     y = jump(x, mrf, np.random.default_rng(seed))
     sites = sites.tolist()
     outside = np.setdiff1d(np.arange(mrf.size), sites)
@@ -127,7 +128,7 @@ def test_scrambled_sites_take_all_of_their_labels():
 @pytest.mark.parametrize("trees", [False, True])
 def test_heat_leads_to_labellings_of_low_energy(trees):
     mrf, rng = grid_graph((10, 10), 3), np.random.default_rng(0)
-    jump, x = HeatJump(sweeps=(30, 60), trees=trees), mrf.random_labels(rng)
+    jump, x = HeatJump(sweeps=(30, 60), trees=trees), mrf.backend.random_labels(rng)
     energies = [mrf.energy(jump(x, mrf, rng)) for _ in range(5)]
     assert max(energies) < mrf.energy(x) - 200
     assert min(energies) < 1.15 * tf.minimize(mrf, rng=0).fun
@@ -165,7 +166,7 @@ def test_segments_are_connected_sites_of_one_label(case, seed):
     mrf, x = case.mrf(), random_labels(case, seed) // 3
     edges = [tuple(edge) for edge in mrf.edges.tolist()]
     model = naive_graph.Model([[0.0]] * mrf.size, [(i, j) for i, j in edges if x[i] == x[j]], [])
-    numbers, count = mrf.segments(x)
+    numbers, count = mrf.backend.segments(x)
     pieces = naive_graph.pieces(model, range(mrf.size))
     assert count == len(pieces)
     for number, piece in enumerate(pieces):
@@ -194,7 +195,7 @@ def test_what_a_mixture_has_learnt_of_a_graph_survives_json():
 
 def test_a_mixture_tries_all_its_jumps_and_searches_with_them():
     mrf, jump, rng = grid_graph((7, 7), 4), MixedJump(), np.random.default_rng(0)
-    x = mrf.random_labels(rng)
+    x = mrf.backend.random_labels(rng)
     for _ in range(12):
         jump(x, mrf, rng)
     assert (jump.uses > 0).all()
@@ -214,7 +215,7 @@ def test_a_mixture_tries_all_its_jumps_and_searches_with_them():
         (lambda: BallJump(size=3), ValueError, "size must be two integers.*got 3"),
         (lambda: BallJump(density=0), ValueError, "density must be above 0, got 0"),
         (lambda: HeatJump(sweeps=(0, 3)), ValueError, r"sweeps\[0\] must be at least 1, got 0"),
-        (lambda: HeatJump(sweeps=5), ValueError, "sweeps must be two integers, the least and the greatest number of"),
+        (lambda: HeatJump(sweeps=5), ValueError, "sweeps must be two integers, the smallest and the largest number of"),
         (lambda: HeatJump(temperatures=3), ValueError, "temperatures must be two numbers, hot and cold, got 3"),
         (lambda: HeatJump(temperatures=(1, 2)), ValueError, "temperatures must be above 0 and must not rise"),
         (lambda: HeatJump(temperatures=(1, 0)), ValueError, "temperatures must be above 0 and must not rise"),

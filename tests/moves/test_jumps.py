@@ -11,6 +11,7 @@ from scipy import stats
 import naive
 import naive_search
 import treefield as tf
+from treefield.backends.grid.regions import GridBoxes
 from treefield.moves import BetaJump, BoxJump, LevyJump, MixedJump, SegmentJump, UniformJump
 
 ENDLESS = 2**31 - 1  # so many labels that none is drawn twice
@@ -49,13 +50,13 @@ JUMPS = [
 def test_a_jump_returns_a_new_labelling_and_leaves_x_alone(jump, name):
     mrf = MODELS[name]
     for seed in range(20):
-        x = np.random.default_rng(seed).integers(mrf.labels, size=mrf.shape, dtype=np.int32)
+        x = np.random.default_rng(seed).integers(mrf.n_labels, size=mrf.shape, dtype=np.int32)
         before = x.copy()
         first, second = (copy.deepcopy(jump)(x, mrf, np.random.default_rng(seed)) for _ in range(2))
         np.testing.assert_array_equal(x, before)
         assert not np.may_share_memory(first, x)
         assert first.dtype == np.int32 and first.shape == mrf.shape and first.flags.c_contiguous
-        assert first.min() >= 0 and first.max() < mrf.labels
+        assert first.min() >= 0 and first.max() < mrf.n_labels
         np.testing.assert_array_equal(first, second)  # the same generator, the same answer
 
 
@@ -63,7 +64,7 @@ def test_a_jump_returns_a_new_labelling_and_leaves_x_alone(jump, name):
 @pytest.mark.parametrize("jump", JUMPS, ids=lambda jump: repr(jump)[:40])
 def test_a_jump_changes_something_most_of_the_time(jump, name):
     mrf, rng = MODELS[name], np.random.default_rng(1)
-    x = rng.integers(mrf.labels, size=mrf.shape, dtype=np.int32)
+    x = rng.integers(mrf.n_labels, size=mrf.shape, dtype=np.int32)
     jump = copy.deepcopy(jump)
     assert sum(not np.array_equal(jump(x, mrf, rng), x) for _ in range(40)) > 20
 
@@ -73,9 +74,10 @@ def test_a_jump_changes_something_most_of_the_time(jump, name):
 
 def endless_model(shape):
     """A grid of which jumps need to know no costs."""
-    model = SimpleNamespace(shape=shape, labels=ENDLESS, size=int(np.prod(shape)), same_count=True, kernel_grid=None)
-    model.random_labels = lambda rng, sites: rng.integers(ENDLESS, size=len(sites), dtype=np.int32)
-    return model
+    labels = SimpleNamespace(shape=shape, n_labels=ENDLESS, size=int(np.prod(shape)), has_uniform_labels=True)
+    backend = SimpleNamespace(**vars(labels), boxes=GridBoxes(labels))
+    backend.random_labels = lambda rng, sites: rng.integers(ENDLESS, size=len(sites), dtype=np.int32)
+    return SimpleNamespace(shape=shape, n_labels=ENDLESS, size=labels.size, backend=backend)
 
 
 def shares(jump, n=20_000, count=1500):
@@ -253,7 +255,7 @@ def test_a_segment_changes_whole_to_what_it_may(name, label):
     mrf, rng = MODELS[name], np.random.default_rng(0)
     changed = 0
     for _ in range(30):
-        x = rng.integers(mrf.labels, size=mrf.shape, dtype=np.int32)
+        x = rng.integers(mrf.n_labels, size=mrf.shape, dtype=np.int32)
         y = SegmentJump(label, share=0.5, shift=2)(x, mrf, rng)
         for segment in naive_search.segments(x):
             old, new = x[min(segment)], {int(y[i]) for i in segment}
@@ -317,3 +319,8 @@ def test_a_labelling_of_one_segment_has_no_neighbour_to_take():
 def test_a_jump_is_told_by_its_repr(jump):
     names = {kind.__name__: kind for kind in (BetaJump, BoxJump, LevyJump, MixedJump, SegmentJump, UniformJump)}
     assert repr(eval(repr(jump), names)) == repr(jump)  # what a checkpoint compares
+
+
+@pytest.mark.parametrize("jump", [BoxJump, tf.moves.BallJump, SegmentJump])
+def test_label_may_be_spelled_neighbor(jump):
+    assert repr(jump("neighbor")) == repr(jump("neighbour"))

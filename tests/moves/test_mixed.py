@@ -8,6 +8,8 @@ import treefield as tf
 from small import check_memory_survives_json
 from treefield.moves import BoxJump, MixedJump, PerComponent, SegmentJump, UniformJump
 
+MRF = tf.GridMRF(np.zeros((2, 2, 2)), tf.Potts(1))
+
 
 class Marked:
     """A jump that counts its calls."""
@@ -26,7 +28,7 @@ def use(jump, iterations, wins, work=1.0, rng=None):
     x, chosen = np.zeros((2, 2), np.int32), []
     for _ in range(iterations):
         before = [inner.calls for inner in jump.jumps]
-        jump(x, None, rng)
+        jump(x, MRF, rng)
         (number,) = np.flatnonzero([inner.calls > was for inner, was in zip(jump.jumps, before, strict=True)])
         jump.learn(wins(number), work if not callable(work) else work(number))
         chosen.append(int(number))

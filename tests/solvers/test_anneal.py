@@ -14,7 +14,7 @@ class Recorded:
     """A checkerboard that tells at which temperatures it was sampled."""
 
     def __init__(self, mrf):
-        self._board, self.temperatures = mrf.sampler(), []
+        self._board, self.temperatures = mrf.backend.sampler(), []
 
     def sample(self, x, temperature, rng):
         self.temperatures.append(temperature)
@@ -24,7 +24,7 @@ class Recorded:
 @pytest.fixture
 def recorded(mrf, monkeypatch):
     board = Recorded(mrf)
-    monkeypatch.setattr(mrf, "sampler", lambda: board, raising=False)
+    monkeypatch.setattr(mrf.backend, "sampler", lambda: board)
     return board
 
 

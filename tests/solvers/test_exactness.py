@@ -93,7 +93,7 @@ def test_every_step_is_exact_and_nothing_rises(kind, trees):
 
 
 def comb_sites(shape):
-    from treefield.trees.forests import combs
+    from treefield.backends.grid.forests import combs
 
     return combs(shape)
 
@@ -114,7 +114,7 @@ def test_outside_a_tree_optimal_means_optimal(trees):
             if trees == "combs"
             else np.ravel_multi_index(np.transpose(naive.lines(mrf.shape, -1)[0]), mrf.shape)
         )
-        x.reshape(-1)[sites] = rng.integers(mrf.labels, size=len(sites))
+        x.reshape(-1)[sites] = rng.integers(mrf.n_labels, size=len(sites))
         res = tf.t_icm(mrf, x, trees=[sites], maxiter=1)
         assert res.fun == best if case.integer else close(res.fun, best)
 

@@ -46,7 +46,7 @@ THREADED = {name: each for name, each in SOLVERS.items() if each[0] in (tf.t_icm
 @pytest.fixture
 def guided(monkeypatch):
     """`minimize` searches, whatever it could solve exactly at once."""
-    monkeypatch.setattr("treefield.solvers.minimize.eliminated", lambda *_: None)
+    monkeypatch.setattr("treefield.solvers.minimize.solve_by_elimination", lambda *_: None)
 
 
 def check_result(case, mrf, res):
@@ -61,7 +61,7 @@ def check_result(case, mrf, res):
     assert res.fun >= least - tolerance
     assert math.isnan(res.lower_bound) or res.lower_bound <= min(least + tolerance, res.fun)
     assert (np.diff(res.trace["best"][np.isfinite(res.trace["best"])]) <= 0).all()
-    assert res.success == (res.fun < math.inf) and (res.fun < math.inf or "forbidden" in res.message)
+    assert (res.status == tf.Status.INFEASIBLE) == (res.fun == math.inf) == ("forbidden" in res.message)
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -82,7 +82,7 @@ def test_a_solver_keeps_its_promises(name):
 @pytest.mark.parametrize("exact", [True, False])
 def test_minimize_finds_the_least_energy_of_small_models(monkeypatch, kind, exact):
     if not exact:
-        monkeypatch.setattr("treefield.solvers.minimize.eliminated", lambda *_: None)
+        monkeypatch.setattr("treefield.solvers.minimize.solve_by_elimination", lambda *_: None)
 
     @settings(max_examples=20)
     @given(graphs(kinds=[kind]))
@@ -188,7 +188,7 @@ def test_odd_graphs_are_solved(guided, name, odd):
         least = sum(min(costs) for costs in model.unaries)
     else:
         least = naive_graph.least_energy(model)
-    assert res.fun == mrf.energy(res.x) >= least and res.success
+    assert res.fun == mrf.energy(res.x) >= least and res.status in (tf.Status.CONVERGED, tf.Status.LIMIT)
     if name not in ("icm", "loopy_bp", "anneal"):
         assert res.fun == least
 
@@ -199,7 +199,7 @@ def test_models_that_forbid_everything_say_so(name):
     mrf = tf.GraphMRF(np.zeros((3, 2)), [(0, 1), (1, 2), (2, 0)], forbidding)
     solver, options = SOLVERS[name]
     res = solver(mrf, rng=0, **options)
-    assert res.fun == math.inf and res.status == 5 and not res.success
+    assert res.fun == math.inf and res.status == 4 and not res.success
     assert "the labelling has infinite energy: it holds 1 forbidden costs" in res.message or name == "loopy_bp"
 
 
@@ -219,7 +219,7 @@ def test_a_colouring_is_found():
 def test_a_memory_limit_that_is_too_small_is_refused(guided):
     mrf = MODELS["labels"]
     check_refused(lambda: tf.minimize(mrf, memory_limit=100), ValueError, "memory_limit = 100 bytes is too little")
-    sizes = mrf.search_bytes()
+    sizes = mrf.backend.search_bytes()
     with_dual, without = (size + 12 * 4 * mrf.size for size in sizes.values())
     assert with_dual > without
     assert not math.isnan(tf.minimize(mrf, memory_limit=with_dual, maxiter=2).lower_bound)
@@ -240,7 +240,7 @@ def test_the_callback_sees_every_iteration_and_can_stop(guided, name):
 
     res = solver(mrf, rng=0, callback=callback, **options | {"maxiter": 9})
     if len(seen) == 3:
-        assert res.message == "stopped by the callback" and res.status == 3
+        assert res.message == "stopped by the callback" and res.status == 2
     assert seen and res.fun == seen[-1] and sorted(seen, reverse=True) == seen
 
 
@@ -258,7 +258,7 @@ def test_large_graphs_run(name):
     pairs = np.argwhere(np.triu(np.ones((500, 500)), 1))
     dense = tf.GraphMRF(rng.integers(-9, 9, (500, 2)), pairs, tf.Potts(1), weights=rng.integers(-5, 6, len(pairs)))
     for mrf in (dense, grid_graph((20, 20, 20), 3)):
-        x0 = mrf.random_labels(rng)
+        x0 = mrf.backend.random_labels(rng)
         res = solver(mrf, x0, rng=0, **options | {"maxiter": 2})
         assert res.fun == mrf.energy(res.x) < mrf.energy(x0)
         assert math.isnan(res.lower_bound) or res.lower_bound <= res.fun

@@ -163,7 +163,7 @@ def test_a_part_whose_content_cannot_be_listed_is_refused_at_the_start(mrf, path
 
 def test_a_tree_set_as_local_search_is_refused_with_a_checkpoint(mrf, path):
     with pytest.raises(ValueError, match="name the trees with trees= instead"):
-        tf.t_ils(mrf, local_search=mrf.tree_set("bands"), maxiter=2, checkpoint=path)
+        tf.t_ils(mrf, local_search=mrf.backend.tree_set("bands"), maxiter=2, checkpoint=path)
 
 
 def test_a_local_search_of_the_user_is_recognised(mrf, path):

@@ -17,7 +17,7 @@ SHAPES = [(1, 1), (1, 9), (9, 1), (2, 17), (10, 3), (2, 3, 9)]
 def check_against_naive(case, schedule, damping, iterations=3):
     """Labels after each of a few iterations; whole numbers and halves are exact, so that ties are too."""
     mrf = case.mrf()
-    beliefs, x = mrf.beliefs(), np.zeros(mrf.shape, np.int32)
+    beliefs, x = mrf.backend.beliefs(), np.zeros(mrf.shape, np.int32)
     messages = naive_messages.no_messages(case.unary)
     update = beliefs.update_all if schedule == "parallel" else beliefs.update_in_turn
     for _ in range(iterations):

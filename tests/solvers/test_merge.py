@@ -27,7 +27,7 @@ def test_merge_is_the_best_choice_of_components(kind, forbidden):
     @given(grid_models(kinds=[kind], forbidden=forbidden), st.integers(0, 10**6))
     def check(case, seed):
         mrf = case.mrf()
-        x, y = np.random.default_rng(seed).integers(mrf.labels, size=(2, *mrf.shape))
+        x, y = np.random.default_rng(seed).integers(mrf.n_labels, size=(2, *mrf.shape))
         found = rank(case, tf.merge(mrf, x, y))
         components = naive_search.components(x, y)
         choices = []
@@ -50,7 +50,7 @@ def test_components_are_those_of_flood_filling():
             mrf = tf.GridMRF(np.zeros((*shape, 3), np.float32), tf.Potts(1))
             x = rng.integers(3, size=shape).astype(np.int32)
             y = np.where(rng.random(shape) < share, rng.integers(3, size=shape), x).astype(np.int32)
-            numbers, finite, _ = mrf.components(x, y)
+            numbers, finite, _ = mrf.backend.components(x, y)
             expected = naive_search.numbered(shape, naive_search.components(x, y))
             np.testing.assert_array_equal(numbers, expected)
             assert len(finite) == expected.max() + 1

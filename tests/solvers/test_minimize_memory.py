@@ -11,8 +11,8 @@ import pytest
 import naive
 import treefield as tf
 import treefield.solvers.minimize as module
+from treefield.backends.grid.dual import GridDual
 from treefield.solvers import auto
-from treefield.trees.dual import Dual
 from treefield.validation import as_byte_count
 
 EVERYTHING, UNREFINED, NO_DUAL, LITTLE = ("auto", "auto"), ("auto", "int16"), ("auto", None), ("low", None)
@@ -80,13 +80,13 @@ def test_the_limit_is_kept(name, what, monkeypatch):
     if limit == 0:
         pytest.skip("there is nothing to leave out")
     monkeypatch.setattr(auto, "_CLOSER", math.inf)  # the dual is refined as soon as that is possible
-    refined, refine = [], Dual.refine
-    monkeypatch.setattr(Dual, "refine", lambda self: refined.append(refine(self)) or refined[-1])
+    refined, refine = [], GridDual.refine
+    monkeypatch.setattr(GridDual, "refine", lambda self, gap: refined.append(refine(self, gap)) or refined[-1])
     res, peak = peak_of(lambda: tf.minimize(mrf, memory_limit=limit, maxiter=7, tol=0, rng=0, threads=2))
     assert peak <= limit, f"{peak / limit:.2f} of the limit"
     assert res.fun == mrf.energy(res.x) and res.nit == 7
     assert np.isnan(res.lower_bound) == (what in (NO_DUAL, LITTLE))
-    assert any(refined) == (what == EVERYTHING and mrf.dual().arithmetic == "int16")
+    assert any(refined) == (what == EVERYTHING and mrf.backend.dual().arithmetic == "int16")
 
 
 def test_less_memory_is_less_to_search_with():

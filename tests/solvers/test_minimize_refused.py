@@ -42,7 +42,7 @@ def test_bad_input_is_refused_for_trees_too(mrf, keywords, error, message):
     ("method", "keywords", "message"),
     [
         ("icm", {"jump": UniformJump()}, "method='icm' takes no jump; it takes x0, "),
-        ("tree_bp", {"x0": "unary"}, "method='tree_bp' takes no x0; it takes nothing"),
+        ("tree_bp", {"x0": "random"}, "method='tree_bp' takes no x0; it takes nothing"),
         ("tree_bp", {"rng": 0}, "method='tree_bp' takes no rng"),
         ("scan_line", {"maxiter": 3}, "method='scan_line' takes no maxiter; it takes nu, axis"),
         ("t_icm", {"patience": 3}, "method='t_icm' takes no patience"),

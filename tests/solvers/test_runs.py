@@ -39,14 +39,14 @@ def test_the_callback_sees_every_sweep_and_can_stop(mrf, solver):
 
     res = SOLVERS[solver](mrf, rng=0, callback=callback)
     assert [nit for nit, _, _ in seen] == [1, 2, 3] and all(fun == energy for _, fun, energy in seen)
-    assert res.nit == 3 and res.status == 3 and res.success and res.fun == mrf.energy(res.x) == seen[-1][1]
+    assert res.nit == 3 and res.status == tf.Status.STOPPED and res.fun == mrf.energy(res.x) == seen[-1][1]
 
 
 def test_limits_are_kept(mrf):
     assert tf.t_icm(mrf, rng=0, maxiter=2).nit == 2
     assert tf.t_icm(mrf, rng=0, maxiter=2).status == 1
     res = tf.t_icm(mrf, rng=0, time_limit=0.0)
-    assert res.nit == 0 and res.status == 2 and res.fun == mrf.energy(res.x)
+    assert res.nit == 0 and res.status == 1 and res.fun == mrf.energy(res.x)
 
 
 def test_the_same_seed_gives_the_same_answer(mrf):
@@ -87,7 +87,7 @@ def test_one_sweep_of_trees_beats_icm_run_to_the_end(mrf, trees):
 def test_bands_that_are_not_all_filled(shape, bands):
     mrf = tf.GridMRF(np.random.default_rng(0).random((*shape, 2), dtype=np.float32), tf.Potts(0.5))
     x = np.zeros(shape, np.int32)
-    change = mrf.tree_set(bands=bands).sweep(x)
+    change = mrf.backend.tree_set(bands=bands).sweep(x)
     assert mrf.energy(x) == pytest.approx(mrf.energy(np.zeros(shape, int)) + change)
     assert "converged" in tf.t_icm(mrf, rng=0, bands=bands, maxiter=100).message
 
@@ -119,7 +119,7 @@ def test_the_callback_has_the_last_word(mrf):
             raise StopIteration
 
     converged = tf.t_icm(mrf, rng=0).nit
-    assert tf.t_icm(mrf, rng=0, callback=stop).status == 3
+    assert tf.t_icm(mrf, rng=0, callback=stop).status == 2
 
 
 def test_scan_line_runs_along_the_given_axis():

@@ -37,14 +37,14 @@ def check_bounded(mrf, res):
 def test_the_result_is_consistent(hard):
     res = tf.trw(hard, maxiter=30)
     check_bounded(hard, res)
-    assert res.method == "trw" and res.nit == 30 and res.status == 1 and res.success and "maxiter = 30" in res.message
+    assert res.method == "trw" and res.nit == 30 and res.status == tf.Status.LIMIT and "maxiter = 30" in res.message
     assert 0 < res.gap < 0.1 and res.gap == (res.fun - res.lower_bound) / res.fun
     assert isinstance(res.lower_bound, float) and isinstance(res.fun, float)
     assert res.trace["energy"][0] == hard.energy(hard.unary.argmin(axis=-1)) > res.fun
 
 
 def test_the_bound_and_the_labellings_are_the_duals(hard):
-    res, dual, x = tf.trw(hard, maxiter=8), hard.dual(), np.zeros(hard.shape, np.int32)
+    res, dual, x = tf.trw(hard, maxiter=8), hard.backend.dual(), np.zeros(hard.shape, np.int32)
     for row in res.trace[1:]:
         assert row["bound"] == dual.iterate(x) and row["energy"] == hard.energy(x)
 
@@ -109,10 +109,10 @@ def test_no_iteration_gives_the_start_and_no_bound(hard):
     for limit in ({"maxiter": 0}, {"time_limit": 0}):
         res = tf.trw(hard, "unary", **limit)
         check_bounded(hard, res)
-        assert res.nit == 0 and len(res.trace) == 1 and res.success
+        assert res.nit == 0 and len(res.trace) == 1 and res.status == tf.Status.LIMIT
         assert np.isnan(res.lower_bound) and np.isnan(res.gap)
         np.testing.assert_array_equal(res.x, hard.unary.argmin(axis=-1))
-    assert res.status == 2 and "time_limit" in res.message
+    assert "time_limit" in res.message
 
 
 def test_patience_counts_iterations_without_a_better_labelling(hard):
@@ -162,7 +162,7 @@ def test_the_callback_sees_every_iteration_and_can_stop(hard):
     res = tf.trw(hard, callback=callback)
     check_bounded(hard, res)
     assert [nit for nit, _ in seen] == [1, 2, 3, 4, 5] and seen[-1][1] == res.lower_bound
-    assert res.nit == 5 and res.status == 3 and res.success and "callback" in res.message
+    assert res.nit == 5 and res.status == tf.Status.STOPPED and "callback" in res.message
     np.testing.assert_array_equal(res.x, tf.trw(hard, maxiter=5).x)
 
 
@@ -173,7 +173,7 @@ def test_ctrl_c_returns_the_best_so_far(hard):
 
     res = tf.trw(hard, callback=callback)
     check_bounded(hard, res)
-    assert res.nit == 4 and res.status == 4 and not res.success and "interrupted" in res.message
+    assert res.nit == 4 and res.status == 3 and not res.success and "interrupted" in res.message
 
 
 def test_progress_shows_bound_and_gap(hard, capsys):
@@ -244,7 +244,7 @@ def test_a_model_that_forbids_everything_says_so():
     unary = np.zeros((3, 4, 3), np.float32)
     unary[1, 2] = np.inf
     res = tf.trw(tf.GridMRF(unary, tf.Potts(1)), maxiter=3)
-    assert res.fun == math.inf and res.status == 5 and not res.success and "1 forbidden costs" in res.message
+    assert res.fun == math.inf and res.status == 4 and not res.success and "1 forbidden costs" in res.message
     assert res.lower_bound >= 0 and res.gap == math.inf
 
 

@@ -1,4 +1,4 @@
-"""Many images at once, each with its own result and its own error."""
+"""Many images at once, each with its own result or error."""
 
 from __future__ import annotations
 
@@ -10,98 +10,135 @@ import itertools
 import os
 import pathlib
 import queue
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+import types
+from collections.abc import Callable, Iterable, Iterator, Sized
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 import numpy as np
 
-from treefield.apps.crews import Crew, DaskCrew, ProcessCrew
-from treefield.apps.jobs import Job, Outcome, Work
-from treefield.io.files import shown
-from treefield.io.images import image_files
+from treefield.apps.batch_task import BatchTask, Call, Outcome
+from treefield.apps.executors import DaskExecutor, Executor, Future, ProcessExecutor
+from treefield.io.images.image_formats import list_images
+from treefield.io.paths import as_text
 from treefield.solvers.interrupt import Interrupts
 from treefield.solvers.progress import ItemBar
-from treefield.validation import as_callable as checked_function
-from treefield.validation import as_count, thread_count
+from treefield.validation import as_callable, as_count, thread_count
 
-_POLL = 0.2  # seconds until Ctrl-C is seen
-_DEATHS = 2  # of its worker, until an item is given up
-_DIED = (
+if TYPE_CHECKING:
+    from distributed import Client
+
+T = TypeVar("T")
+
+_POLL = 0.2  # seconds between checks for Ctrl-C
+_MAX_CRASHES = 2  # of workers on one item, before it is reported as failed
+_WORKER_DIED = (
     "the worker process died twice on this item: it was killed, crashed or ran out of memory; "
-    "take fewer workers, or a smaller image"
+    "use fewer workers or a smaller image"
 )
 
 
 class BatchInterrupted(RuntimeError):
-    """An item was not finished before Ctrl-C or SIGTERM."""
+    """The error of an item that was not finished when Ctrl-C or SIGTERM stopped its batch.
+
+    `batch` does not raise it: it is the `error` of the items that are left.
+
+    Examples
+    --------
+    >>> import treefield as tf
+    >>> from treefield.apps.batch import BatchInterrupted
+    >>> results = tf.batch(abs, [-1, 2], workers=1)
+    >>> [item.name for item in results if isinstance(item.error, BatchInterrupted)]  # these can be run again
+    []
+    """
 
 
 class WorkerDiedError(RuntimeError):
-    """The processes that worked on an item have died."""
+    """The error of an item on which two worker processes died: killed, crashed or out of memory.
+
+    `batch` does not raise it: it is the `error` of that item.
+
+    Examples
+    --------
+    >>> import treefield as tf
+    >>> from treefield.apps.batch import WorkerDiedError
+    >>> results = tf.batch(abs, [-1, 2], workers=1)
+    >>> [item.name for item in results if isinstance(item.error, WorkerDiedError)]  # too large for this machine?
+    []
+    """
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class BatchItem:
-    """What became of one item of a batch.
+class BatchItem(Generic[T]):
+    """The result or the error of one item of a batch.
 
     Attributes
     ----------
     name : Path or int
-        The path of the (first) file, or the index in the batch of what is no file.
+        The path of the item's (first) file; without a file, its index in the batch.
     value
-        What the function returned; None if it failed.
+        The function's return value; None if the call failed.
     error : Exception or None
-        Why it failed; None if all went well.
+        The reason of the failure; None if there was none.
     seconds : float
-        How long reading and the function took; 0 for what was not begun or whose worker died.
+        The time to read the files and call the function; 0 if it did not start or its worker died.
+
+    Examples
+    --------
+    >>> import treefield as tf
+    >>> good, bad = tf.batch(abs, [-7, "missing.png"], workers=1)
+    >>> good.name, good.value, good.error
+    (0, 7, None)
+    >>> str(bad.name), bad.value, bad.error
+    ('missing.png', None, FileNotFoundError('there is no file missing.png'))
     """
 
     name: pathlib.Path | int
-    value: Any = None
+    value: T | None = None
     error: BaseException | None = None
     seconds: float = 0.0
 
 
 def batch(
-    function: Callable[..., Any],
-    items: Any,
+    function: Callable[..., T],
+    items: Iterable[object] | str | os.PathLike[str],
     *,
     workers: int | None = None,
-    scheduler: Any = None,
+    scheduler: str | Client | None = None,
     progress: bool = False,
-    **options: Any,
-) -> list[BatchItem]:
-    """Call a function on many images, in several processes or on a Dask cluster; one bad image does not stop the rest.
+    **options: object,
+) -> list[BatchItem[T]]:
+    """Call a function on many images, in several processes or on a Dask cluster. A bad image does not stop the others.
 
     Parameters
     ----------
     function : callable
-        `denoise`, `stereo`, `segment`, ... or a function of yours that can be pickled: one of a module, no lambda.
+        `denoise`, `stereo`, `segment`, ... or your own. It is sent to other processes: define it in a module, not as a
+        lambda.
     items : iterable, stack or folder
-        What the function takes first: arrays or paths, or tuples of these for a function of several, such as the
-        (left, right) of `stereo`. An array (K, M, N) is a stack of K images; the path of a folder stands for the images
-        in it, by name. Files are read where the work is done, and of an iterator only a few items are taken ahead.
+        The function's first argument for each call: arrays or paths, or tuples of these for a function of several, such
+        as the (left, right) of `stereo`. An array (K, M, N) is a stack of K images; the path of a folder stands for its
+        images, sorted by name. Workers read the files, and only a few items of an iterator are taken in advance.
     workers : int, optional
-        How many processes: by default TREEFIELD_NUM_THREADS, else all cores. Each uses one thread unless `threads` is
-        given. 1 works in this process. A script that uses more must begin its work below
+        The number of processes: by default TREEFIELD_NUM_THREADS, else all cores. Each uses one thread unless `threads`
+        is given. 1 runs everything in this process. With more, a script must call `batch` below
         ``if __name__ == "__main__":``, as with `multiprocessing`.
     scheduler : str or distributed.Client, optional
-        A Dask cluster instead, as the address of its scheduler ("tcp://host:port") or a client. Its workers must find
-        files under the same paths. A scheduler that does not answer within 4 s is refused, or within the time that
-        Dask's configuration has as ``treefield.connect-timeout`` (in the environment DASK_TREEFIELD__CONNECT_TIMEOUT).
+        Use a Dask cluster instead: the address of its scheduler ("tcp://host:port") or a client. Its workers must find
+        files under the same paths. ConnectionError if the scheduler does not answer within 4 s, or within
+        ``treefield.connect-timeout`` of Dask's configuration (environment variable DASK_TREEFIELD__CONNECT_TIMEOUT).
     progress : bool
-        Whether to show a bar.
+        Show a progress bar.
     **options
-        Go to the function for every item. The same seed `rng` is used for each, and answers do not depend on the number
-        of workers; a Generator is split, one for each item. If `channel_axis` is not given and the function takes it,
-        files whose last axis has up to four entries are colour images.
+        Keywords for every call. All calls use the same seed `rng`, and answers do not depend on the number of workers;
+        a Generator is split, one for each item. If the function takes `channel_axis` and it is not given, files whose
+        last axis has up to four entries are colour images.
 
     Returns
     -------
     list of BatchItem
-        In the order of the items: `name`, `value`, `error`, `seconds`. What an iterator raises is the error of its last
-        item. After Ctrl-C or SIGTERM what was not finished has the error "interrupted". An item whose worker dies (for
-        want of memory, say) is tried once more in another.
+        In the order of the items. If an iterator raises, its error is the last item. After Ctrl-C or SIGTERM the
+        unfinished items have a `BatchInterrupted` as error. An item whose worker dies (out of memory, say) is tried
+        again once, then its error is a `WorkerDiedError`.
 
     Examples
     --------
@@ -117,186 +154,187 @@ def batch(
 
 
 def run_batch(
-    function: Callable[..., Any],
-    items: Any,
-    options: dict[str, Any],
+    function: Callable[..., T],
+    items: Iterable[object] | str | os.PathLike[str],
+    options: dict[str, object],
     *,
     workers: int | None = None,
-    scheduler: Any = None,
+    scheduler: str | Client | None = None,
     progress: bool = False,
-    tell: Callable[[BatchItem], Any] | None = None,
-) -> list[BatchItem]:
-    """As `batch`; every item is told to `tell` as soon as it and all before it are done."""
-    checked_function(function, "function", "an image")
+    on_item: Callable[[BatchItem[T]], object] | None = None,
+) -> list[BatchItem[T]]:
+    """As `batch`, and call `on_item` with each item as soon as it and all items before it are done."""
+    as_callable(function, "function", "an image")
     if workers is not None and scheduler is not None:
         raise ValueError("workers and scheduler are both given: a cluster has its own workers, give one of them")
     if "checkpoint" in options:
         raise ValueError("checkpoint is one file, but a batch is many searches: call the function for each")
-    number = thread_count(None) if workers is None else as_count(workers, "workers", 1)
-    listed, total = _listed(items)
+    count = thread_count(None) if workers is None else as_count(workers, "workers", 1)
+    iterable, total = _as_items(items)
     if workers is None and total is not None:
-        number = min(number, total)
+        count = min(count, total)
     rng = options.get("rng")
-    jobs = _jobs(listed, rng if isinstance(rng, np.random.Generator) else None)
+    tasks = _tasks(iterable, rng if isinstance(rng, np.random.Generator) else None)
     with contextlib.ExitStack() as stack:
-        record = _Record(tell, stack.enter_context(ItemBar(total)) if progress else None)
-        if scheduler is None and number <= 1:
-            left = _in_this_process(jobs, Work(function, options), record)
+        results = _Results(on_item, stack.enter_context(ItemBar(total)) if progress else None)
+        if scheduler is None and count <= 1:
+            error = _run_in_this_process(tasks, Call(function, options), results)
         else:
-            work = Work.with_one_thread(function, options)
-            crew: Crew = ProcessCrew(work, number) if scheduler is None else DaskCrew(work, scheduler)
-            left = _Foreman(jobs, stack.enter_context(crew), record).work()
-        if left is not None and total is not None:  # an iterator may never end
-            for index, job in jobs:
-                record.add(index, job.name, Outcome(error=left))
-    return record.results()
+            call = Call.with_one_thread(function, options)
+            executor: Executor = ProcessExecutor(call, count) if scheduler is None else DaskExecutor(call, scheduler)
+            error = _Scheduler(tasks, stack.enter_context(executor), results).run()
+        if error is not None and total is not None:  # without a total, an iterator may never end
+            for index, task in tasks:
+                results.add(index, task.name, Outcome(error=error))
+    return results.as_list()
 
 
-def _listed(items: Any) -> tuple[Iterable[Any], int | None]:
-    """The items to go through, and how many there are if that is known."""
+def _as_items(items: Iterable[object] | str | os.PathLike[str]) -> tuple[Iterable[object], int | None]:
+    """The items to iterate over, and how many there are if that is known."""
     if isinstance(items, str | os.PathLike):
         folder = pathlib.Path(os.fsdecode(items))
         if folder.is_file():
-            raise ValueError(f"items must be a folder or several images, got the file {shown(folder)}: give a list")
-        items = image_files(folder)
+            raise ValueError(f"items must be a folder or several images, got the file {as_text(folder)}: give a list")
+        items = list_images(folder)
     if isinstance(items, np.ndarray) and items.ndim < 3:
         raise ValueError(f"items has shape {items.shape}, expected a stack (K, M, N); give one image as [image]")
-    if isinstance(items, dict) or not hasattr(items, "__iter__"):
+    if isinstance(items, dict) or not isinstance(items, Iterable):
         raise TypeError(f"items must be a list of images or paths, a stack or a folder, got {type(items).__name__}")
-    return items, len(items) if hasattr(items, "__len__") else None
+    return items, len(items) if isinstance(items, Sized) else None
 
 
-def _jobs(items: Iterable[Any], rng: np.random.Generator | None) -> Iterator[tuple[int, Job]]:
-    """Every item with its index; what the iterable raises is the last."""
-    given = iter(items)
+def _tasks(items: Iterable[object], rng: np.random.Generator | None) -> Iterator[tuple[int, BatchTask]]:
+    """Number the items and turn each into a task. If the iterable raises, the last task holds the error."""
+    iterator = iter(items)
     for index in itertools.count():
         try:
-            item = next(given)
+            item = next(iterator)
         except StopIteration:
             return
         except Exception as error:
-            yield index, Job(index, (), {}, error)
+            yield index, BatchTask(index, (), {}, error)
             return
-        parts = [_path_or_array(part) for part in (item if isinstance(item, tuple) else (item,))]
-        name = parts[0] if parts and isinstance(parts[0], pathlib.Path) else index
-        yield index, Job(name, tuple(parts), {} if rng is None else {"rng": rng.spawn(1)[0]})
+        arguments = [_as_path_or_array(part) for part in (item if isinstance(item, tuple) else (item,))]
+        name = arguments[0] if arguments and isinstance(arguments[0], pathlib.Path) else index
+        yield index, BatchTask(name, tuple(arguments), {} if rng is None else {"rng": rng.spawn(1)[0]})
 
 
-def _path_or_array(part: Any) -> Any:
+def _as_path_or_array(part: object) -> object:
     return pathlib.Path(os.fsdecode(part)) if isinstance(part, str | os.PathLike) else part
 
 
-class _Record:
-    """What became of the items so far."""
+class _Results(Generic[T]):
+    """The items that are done so far."""
 
-    def __init__(self, tell: Callable[[BatchItem], Any] | None, bar: ItemBar | None) -> None:
-        self._items: dict[int, BatchItem] = {}
-        self._tell, self._bar, self._told = tell, bar, 0
+    def __init__(self, on_item: Callable[[BatchItem[T]], object] | None, bar: ItemBar | None) -> None:
+        self._items: dict[int, BatchItem[T]] = {}
+        self._on_item, self._bar, self._reported = on_item, bar, 0
 
-    def add(self, index: int, name: Any, outcome: Outcome) -> None:
-        self._items[index] = BatchItem(name, outcome.value, outcome.error, outcome.seconds)
+    def add(self, index: int, name: pathlib.Path | int, outcome: Outcome) -> None:
+        self._items[index] = BatchItem(name, cast("T | None", outcome.value), outcome.error, outcome.seconds)
         if self._bar is not None:
             self._bar.step(outcome.error is not None)
-        while self._tell is not None and self._told in self._items:
-            self._tell(self._items[self._told])
-            self._told += 1
+        while self._on_item is not None and self._reported in self._items:
+            self._on_item(self._items[self._reported])
+            self._reported += 1
 
-    def results(self) -> list[BatchItem]:
+    def as_list(self) -> list[BatchItem[T]]:
         return [self._items[index] for index in sorted(self._items)]
 
 
-class _InterruptsAtOnce(Interrupts):
-    """The first Ctrl-C ends what runs in this process: a search that handled it would pass for a finished one."""
+class _RaisingInterrupts(Interrupts):
+    """Raise KeyboardInterrupt at the first Ctrl-C: a search that stopped for it would be taken for a finished one."""
 
-    def _note(self, number: int, frame: Any) -> None:
+    def _note(self, number: int, frame: types.FrameType | None) -> None:
         super()._note(number, frame)
         raise KeyboardInterrupt
 
 
-def _in_this_process(jobs: Iterator[tuple[int, Job]], work: Work, record: _Record) -> Exception | None:
-    """Do all jobs one after the other; returns why it ended early, if it did."""
+def _run_in_this_process(tasks: Iterator[tuple[int, BatchTask]], call: Call, results: _Results[T]) -> Exception | None:
+    """Run all tasks one after the other; return the error of the tasks that are left, if there are any."""
     unfinished = None
-    interrupts = _InterruptsAtOnce()
+    interrupts = _RaisingInterrupts()
     try:
         with interrupts:
-            for index, job in jobs:
-                unfinished = index, job
-                outcome = work.attempt(job)
+            for index, task in tasks:
+                unfinished = index, task
+                outcome = call.run(task)
                 unfinished = None
-                record.add(index, job.name, outcome)
-                if interrupts.pending:  # it was pressed where nothing can be raised
+                results.add(index, task.name, outcome)
+                if interrupts.pending:  # the signal came where Python ignores exceptions
                     break
     except KeyboardInterrupt:
-        if not interrupts.pending:  # the program's own handler
+        if not interrupts.pending:  # raised by a handler that the program installed
             raise
     if not interrupts.pending:
         return None
-    left = BatchInterrupted(interrupts.pending)
+    error = BatchInterrupted(interrupts.pending)
     if unfinished is not None:
-        record.add(unfinished[0], unfinished[1].name, Outcome(error=left))
-    return left
+        results.add(unfinished[0], unfinished[1].name, Outcome(error=error))
+    return error
 
 
-class _Foreman:
-    """Keeps a crew busy until all jobs are done."""
+class _Scheduler(Generic[T]):
+    """Keeps an executor busy until all tasks are done."""
 
-    def __init__(self, jobs: Iterator[tuple[int, Job]], crew: Crew, record: _Record) -> None:
-        self._jobs, self._crew, self._record = jobs, crew, record
-        self._running: dict[int, Job] = {}
-        self._again: list[tuple[int, Job]] = []  # whose worker died
-        self._deaths: collections.Counter[int] = collections.Counter()
-        self._done: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+    def __init__(self, tasks: Iterator[tuple[int, BatchTask]], executor: Executor, results: _Results[T]) -> None:
+        self._tasks, self._executor, self._results = tasks, executor, results
+        self._running: dict[int, BatchTask] = {}
+        self._retries: list[tuple[int, BatchTask]] = []  # tasks whose worker died
+        self._crashes: collections.Counter[int] = collections.Counter()
+        self._done: queue.SimpleQueue[tuple[int, Future]] = queue.SimpleQueue()
 
-    def work(self) -> Exception | None:
-        """Do all jobs; returns why it ended early, if it did."""
-        left: Exception | None = None
+    def run(self) -> Exception | None:
+        """Run all tasks; return the error of the tasks that are left, if there are any."""
+        error: Exception | None = None
         with Interrupts() as interrupts:
-            self._hand_out()
-            while self._running and left is None:
+            self._submit()
+            while self._running and error is None:
                 try:
-                    self._take(*self._done.get(timeout=_POLL))
+                    self._collect(*self._done.get(timeout=_POLL))
                 except queue.Empty:
-                    left = self._crew.lost()
+                    error = self._executor.connection_error()
                 if interrupts.pending:
-                    left = BatchInterrupted(interrupts.pending)
-                if left is None:
-                    self._hand_out()
-            with contextlib.suppress(queue.Empty):  # what was done meanwhile
+                    error = BatchInterrupted(interrupts.pending)
+                if error is None:
+                    self._submit()
+            with contextlib.suppress(queue.Empty):  # collect the tasks that have finished meanwhile
                 while True:
-                    self._take(*self._done.get_nowait())
-            self._crew.stop()
-        for index, job in [*self._running.items(), *self._again]:
-            self._record.add(index, job.name, Outcome(error=left))
-        return left
+                    self._collect(*self._done.get_nowait())
+            self._executor.stop()
+        for index, task in [*self._running.items(), *self._retries]:
+            self._results.add(index, task.name, Outcome(error=error))
+        return error
 
-    def _hand_out(self) -> None:
-        """As many jobs as the crew takes; if a worker died and nobody knows on which, one at a time."""
-        suspected = self._again or any(self._deaths[index] for index in self._running)
-        room = 1 if suspected and not self._crew.knows_culprit else self._crew.room()
-        while len(self._running) < room:
-            index, job = self._again.pop() if self._again else next(self._jobs, (-1, None))
-            if job is None:
+    def _submit(self) -> None:
+        """Submit as many tasks as the executor takes; one at a time while several may have killed a worker."""
+        has_suspects = self._retries or any(self._crashes[index] for index in self._running)
+        one_by_one = has_suspects and not self._executor.attributes_crashes
+        capacity = 1 if one_by_one else self._executor.capacity()
+        while len(self._running) < capacity:
+            index, task = self._retries.pop() if self._retries else next(self._tasks, (-1, None))
+            if task is None:
                 return
             try:
-                if job.error is not None:
-                    raise job.error
-                future = self._crew.submit(job)
+                if task.error is not None:
+                    raise task.error
+                future = self._executor.submit(task)
             except Exception as error:  # it cannot be pickled, for instance
-                self._record.add(index, job.name, Outcome(error=error))
+                self._results.add(index, task.name, Outcome(error=error))
                 continue
-            self._running[index] = job
-            future.add_done_callback(functools.partial(self._tell, index))
+            self._running[index] = task
+            future.add_done_callback(functools.partial(self._on_done, index))
 
-    def _tell(self, index: int, future: Any) -> None:
+    def _on_done(self, index: int, future: Future) -> None:
         self._done.put((index, future))
 
-    def _take(self, index: int, future: Any) -> None:
-        """What came of a job, which is done again in another worker if this one died."""
-        job, outcome = self._running.pop(index), self._crew.outcome(future)
+    def _collect(self, index: int, future: Future) -> None:
+        """Record the outcome of a task, or put it back if its worker died for the first time."""
+        task, outcome = self._running.pop(index), self._executor.outcome(future)
         if outcome is None:
-            self._deaths[index] += 1
-            if self._deaths[index] < _DEATHS:
-                self._again.append((index, job))
+            self._crashes[index] += 1
+            if self._crashes[index] < _MAX_CRASHES:
+                self._retries.append((index, task))
                 return
-            outcome = Outcome(error=WorkerDiedError(_DIED))
-        self._record.add(index, job.name, outcome)
+            outcome = Outcome(error=WorkerDiedError(_WORKER_DIED))
+        self._results.add(index, task.name, outcome)

@@ -1,75 +1,93 @@
-"""Take the noise from an image."""
+"""Remove noise from an image."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Literal, Unpack, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from treefield.apps.pictures import channels_back, checked_image
+from treefield.apps.image_arrays import as_channels_first, from_channels_first
+from treefield.apps.keywords import Data, RestorationKeywords, Smoothness
 from treefield.apps.problem import Problem
-from treefield.apps.restoration import Costs, restoring
+from treefield.apps.restoration import Costs, restoration_problem
+from treefield.models.grid import GridMRF
+from treefield.protocols import Callback, Seed
 from treefield.results import MAPResult
 
 
+@overload
 def denoise(
-    image: Any,
+    image: ArrayLike, *, full_output: Literal[False] = False, **keywords: Unpack[RestorationKeywords]
+) -> np.ndarray: ...
+@overload
+def denoise(
+    image: ArrayLike, *, full_output: Literal[True], **keywords: Unpack[RestorationKeywords]
+) -> tuple[np.ndarray, MAPResult]: ...
+@overload
+def denoise(
+    image: ArrayLike, *, full_output: bool, **keywords: Unpack[RestorationKeywords]
+) -> np.ndarray | tuple[np.ndarray, MAPResult]: ...
+def denoise(
+    image: ArrayLike,
     *,
-    levels: Any = 256,
-    data: str = "squared",
+    levels: ArrayLike = 256,
+    data: Data = "squared",
     tau: float | None = None,
-    smoothness: str = "linear",
+    smoothness: Smoothness = "linear",
     weight: float | None = None,
-    cutoff: float = 100.0,
+    cutoff: float | None = None,
     sigma: float | None = None,
     channel_axis: int | None = None,
     time_limit: float | None = None,
     tol: float | None = None,
-    callback: Callable[[MAPResult], Any] | None = None,
-    rng: Any = None,
+    callback: Callback | None = None,
+    rng: Seed = None,
     full_output: bool = False,
-    **options: Any,
-) -> Any:
-    """Take Gaussian noise, salt and pepper, or both, from an image.
+    **options: object,
+) -> np.ndarray | tuple[np.ndarray, MAPResult]:
+    """Remove Gaussian noise, salt and pepper, or both, from an image.
 
-    Every pixel gets one of `levels` intensities: near to what was seen, and near to its neighbours'. Both costs are
-    truncated: a pixel that is something else altogether is replaced, and an edge stays sharp. Costs are in steps of
-    grey, 255 from black to white: 1 for 8-bit images, 1/255 for floats between 0 and 1, otherwise 1/255 of the image's
-    range.
+    Every pixel takes one of `levels` intensities, close to the observed one and close to its neighbours'. Both costs
+    are truncated, so that an outlier is replaced and an edge stays sharp.
+
+    Parameters are in the image's own units: 0..255 for uint8, 0..65535 for uint16, 0..1 for floats in that range. The
+    letter d stands for a difference of two intensities.
 
     Parameters
     ----------
     image : (M, N) or (P, M, N) array, or with channels
         Of any real dtype.
     levels : int or array
-        How many intensities, over the image's range (256 are all there are in 8 bits), or a list of them.
+        The number of intensities, spread over the image's range (256 are all there are in 8 bits), or a list of them.
     data : "squared" or "absolute"
-        The cost of differing by d from what was seen: min(d**2, tau) or min(d, tau).
+        The cost of a pixel that differs from the observed value: min(d**2, tau) or min(d, tau).
     tau : float, optional
-        By default from the share of pixels that look like salt and pepper, and from the values these have: a pixel of
-        such a value is easily replaced, others are not.
+        The greatest cost of a pixel, in the units of d**2 or d. By default it is estimated from the share of outliers,
+        and is less for the values that outliers have (0 and 255 for salt and pepper).
     smoothness : "linear", "quadratic" or "potts"
-        The cost of neighbours that differ by d: weight * min(d, cutoff), weight * min(d**2, cutoff**2), or weight.
+        The cost of neighbours that differ: weight * min(d, cutoff), weight * min(d**2, cutoff**2), or weight.
     weight : float, optional
-        By default from the noise: stronger noise needs more smoothing.
-    cutoff : float
-        The difference from which on an edge costs no more.
+        In the units of the data cost divided by those of d, d**2 or 1. By default it grows with the noise.
+    cutoff : float, optional
+        The difference, in the units of d, from which on an edge costs no more. By default 100/255 of the range from
+        black to white.
     sigma : float, optional
-        The noise's standard deviation in steps of grey; estimated if not given.
+        The standard deviation of the noise, in the units of d. By default it is estimated.
     channel_axis : int, optional
-        The axis of the colours, each of which is restored by itself; None for grey images.
+        The axis of the colours, each of which is restored separately; None for grey images.
     time_limit, tol, callback, rng
-        As in `minimize`, whose other keywords may be given, too: `method`, `maxiter`, `threads`, `progress`, ... The
+        As in `minimize`, whose other keywords are accepted as well: `method`, `maxiter`, `threads`, `progress`, ... The
         default of `tol` is 1e-3.
     full_output : bool
-        Whether to return the result of `minimize`, too.
+        Return the result of `minimize` as well.
 
     Returns
     -------
     restored : array of the image's shape and dtype
     res : MAPResult
-        With `full_output`. Its labelling `x` is of levels, channels one below the other; `mrf` is the model.
+        Only with `full_output`. Its labelling `x` holds indices of the levels, with the channels stacked along the
+        first axis; `mrf` is the model. Energies are in grey levels: d is 255 from black to white for every dtype.
 
     Examples
     --------
@@ -79,14 +97,19 @@ def denoise(
     >>> restored = tf.denoise(noisy, rng=0)
     >>> [float(np.abs(image - 1.0 * clean).mean().round()) for image in (noisy, restored)]
     [12.0, 4.0]
+    >>> restored = tf.denoise(noisy / 255, sigma=15 / 255, rng=0)  # floats between 0 and 1
+    >>> float(np.abs(255 * restored - clean).mean().round())
+    3.0
     """
     costs = Costs(data, tau, smoothness, weight, cutoff, sigma)
-    problem = denoising(image, levels=levels, costs=costs, channel_axis=channel_axis)
+    problem = denoise_problem(image, levels=levels, costs=costs, channel_axis=channel_axis)
     return problem.solve(full_output, time_limit=time_limit, tol=tol, callback=callback, rng=rng, **options)
 
 
-def denoising(image: Any, *, levels: Any = 256, costs: Costs | None = None, channel_axis: int | None = None) -> Problem:
+def denoise_problem(
+    image: ArrayLike, *, levels: ArrayLike = 256, costs: Costs | None = None, channel_axis: int | None = None
+) -> Problem[GridMRF]:
     """The problem that `denoise` solves."""
-    array, dtype = checked_image(image, "image", channel_axis), np.asarray(image).dtype
-    problem = restoring(array, levels, Costs() if costs is None else costs)
-    return Problem(problem.mrf, lambda x: channels_back(problem.output(x), channel_axis, dtype))
+    array, dtype = as_channels_first(image, "image", channel_axis), np.asarray(image).dtype
+    problem = restoration_problem(array, levels, Costs() if costs is None else costs)
+    return Problem(problem.mrf, lambda x: from_channels_first(problem.output(x), channel_axis, dtype))

@@ -2,59 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Literal, Unpack, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from treefield.apps.pictures import channels_back, checked_image, checked_mask
+from treefield.apps.image_arrays import as_channels_first, as_mask, from_channels_first
+from treefield.apps.keywords import Data, InpaintKeywords, Smoothness
 from treefield.apps.problem import Problem
-from treefield.apps.restoration import Costs, filling
+from treefield.apps.restoration import Costs, fill_problem
+from treefield.models.grid import GridMRF
+from treefield.protocols import Callback, Seed
 from treefield.results import MAPResult
 
-DEFAULTS: dict[str, Any] = {"smoothness": "quadratic", "cutoff": 60.0}  # a ramp is filled by a ramp, an edge by an edge
+_SMOOTHNESS: Smoothness = "quadratic"  # a ramp is continued as a ramp
 
 
+@overload
 def inpaint(
-    image: Any,
-    mask: Any,
+    image: ArrayLike, mask: ArrayLike, *, full_output: Literal[False] = False, **keywords: Unpack[InpaintKeywords]
+) -> np.ndarray: ...
+@overload
+def inpaint(
+    image: ArrayLike, mask: ArrayLike, *, full_output: Literal[True], **keywords: Unpack[InpaintKeywords]
+) -> tuple[np.ndarray, MAPResult]: ...
+@overload
+def inpaint(
+    image: ArrayLike, mask: ArrayLike, *, full_output: bool, **keywords: Unpack[InpaintKeywords]
+) -> np.ndarray | tuple[np.ndarray, MAPResult]: ...
+def inpaint(
+    image: ArrayLike,
+    mask: ArrayLike,
     *,
     denoise: bool = False,
-    levels: Any = 256,
-    data: str = "squared",
+    levels: ArrayLike = 256,
+    data: Data = "squared",
     tau: float | None = None,
-    smoothness: str = DEFAULTS["smoothness"],
+    smoothness: Smoothness = _SMOOTHNESS,
     weight: float | None = None,
-    cutoff: float = DEFAULTS["cutoff"],
+    cutoff: float | None = None,
     sigma: float | None = None,
     channel_axis: int | None = None,
     time_limit: float | None = None,
     tol: float | None = None,
-    callback: Callable[[MAPResult], Any] | None = None,
-    rng: Any = None,
+    callback: Callback | None = None,
+    rng: Seed = None,
     full_output: bool = False,
-    **options: Any,
-) -> Any:
-    """Fill the holes of an image from around them, smoothly, but for edges that lead into them.
+    **options: object,
+) -> np.ndarray | tuple[np.ndarray, MAPResult]:
+    """Fill the holes of an image smoothly from their borders, and continue the edges that lead into them.
 
     Parameters
     ----------
     image : (M, N) or (P, M, N) array, or with channels
-        Of any real dtype; what is in the holes does not matter.
+        Of any real dtype. The values in the holes are ignored.
     mask : array of the image's shape without channels
-        True (not 0) where there is a hole, as in `skimage.restoration.inpaint_biharmonic`.
+        True (not 0) in the holes, as in `skimage.restoration.inpaint_biharmonic`.
     denoise : bool
-        Whether to take the noise from the rest of the image at the same time. Otherwise it stays as it is.
-    levels, data, tau, smoothness, weight, cutoff, sigma, channel_axis
-        As in `treefield.denoise`, but with other defaults.
+        Remove the noise from the rest of the image at the same time. Otherwise the rest does not change.
+    levels, data, tau, smoothness, weight, sigma, channel_axis
+        As in `treefield.denoise`, in the image's own units; the default of `smoothness` is "quadratic".
+    cutoff : float, optional
+        As in `treefield.denoise`, in the image's own units. By default 60/255 of the range from black to white.
     time_limit, tol, callback, rng, full_output
-        As in `treefield.denoise`, and so are other keywords.
+        As in `treefield.denoise`. Other keywords of `minimize` are accepted as well.
 
     Returns
     -------
     restored : array of the image's shape and dtype
     res : MAPResult
-        With `full_output`. Its labelling `x` is of levels, channels one below the other; `mrf` is the model.
+        Only with `full_output`. Its labelling `x` holds indices of the levels, with the channels stacked along the
+        first axis; `mrf` is the model. Energies are in grey levels: 255 from black to white for every dtype.
 
     Examples
     --------
@@ -66,21 +84,23 @@ def inpaint(
     True
     """
     costs = Costs(data, tau, smoothness, weight, cutoff, sigma)
-    problem = inpainting(image, mask, keep=not denoise, levels=levels, costs=costs, channel_axis=channel_axis)
+    problem = inpaint_problem(
+        image, mask, keep_known=not denoise, levels=levels, costs=costs, channel_axis=channel_axis
+    )
     return problem.solve(full_output, time_limit=time_limit, tol=tol, callback=callback, rng=rng, **options)
 
 
-def inpainting(
-    image: Any,
-    mask: Any,
+def inpaint_problem(
+    image: ArrayLike,
+    mask: ArrayLike,
     *,
-    keep: bool = True,
-    levels: Any = 256,
+    keep_known: bool = True,
+    levels: ArrayLike = 256,
     costs: Costs | None = None,
     channel_axis: int | None = None,
-) -> Problem:
+) -> Problem[GridMRF]:
     """The problem that `inpaint` solves."""
-    array, dtype = checked_image(image, "image", channel_axis, hole=mask), np.asarray(image).dtype
-    hole = checked_mask(mask, "mask", array.shape[1:])
-    problem = filling(array, hole, keep, levels, Costs(**DEFAULTS) if costs is None else costs)
-    return Problem(problem.mrf, lambda x: channels_back(problem.output(x), channel_axis, dtype), problem.start)
+    array, dtype = as_channels_first(image, "image", channel_axis, hole=mask), np.asarray(image).dtype
+    hole = as_mask(mask, "mask", array.shape[1:])
+    problem = fill_problem(array, hole, keep_known, levels, Costs(smoothness=_SMOOTHNESS) if costs is None else costs)
+    return Problem(problem.mrf, lambda x: from_channels_first(problem.output(x), channel_axis, dtype), problem.start)

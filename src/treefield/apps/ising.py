@@ -2,51 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from typing import Literal, Unpack, cast, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from treefield.apps.keywords import SearchKeywords
 from treefield.apps.problem import Problem
-from treefield.models.grid import GridMRF
-from treefield.models.pairwise import Table, edge_shape
+from treefield.models.edge_weights import as_weights
+from treefield.models.grid import GridMRF, edge_shape
+from treefield.models.quadratic_form import linear_unary, product_table
+from treefield.protocols import Callback, Seed
 from treefield.results import MAPResult
 from treefield.validation import as_real_array
 
+Couplings = float | np.ndarray | Sequence[ArrayLike]
 
+
+@overload
 def ising(
-    fields: Any,
-    couplings: Any,
+    fields: ArrayLike,
+    couplings: Couplings,
+    *,
+    full_output: Literal[False] = False,
+    **keywords: Unpack[SearchKeywords],
+) -> np.ndarray: ...
+@overload
+def ising(
+    fields: ArrayLike, couplings: Couplings, *, full_output: Literal[True], **keywords: Unpack[SearchKeywords]
+) -> tuple[np.ndarray, MAPResult]: ...
+@overload
+def ising(
+    fields: ArrayLike, couplings: Couplings, *, full_output: bool, **keywords: Unpack[SearchKeywords]
+) -> np.ndarray | tuple[np.ndarray, MAPResult]: ...
+def ising(
+    fields: ArrayLike,
+    couplings: Couplings,
     *,
     time_limit: float | None = None,
     tol: float | None = None,
-    callback: Callable[[MAPResult], Any] | None = None,
-    rng: Any = None,
+    callback: Callback | None = None,
+    rng: Seed = None,
     full_output: bool = False,
-    **options: Any,
-) -> Any:
+    **options: object,
+) -> np.ndarray | tuple[np.ndarray, MAPResult]:
     """Find spins of low energy: the sum of h_i s_i over the sites and of J_ij s_i s_j over neighbours.
 
-    The signs are those of dimod and D-Wave's samplers: a negative coupling makes neighbours alike, a negative field
-    makes a spin +1.
+    The signs are those of dimod and D-Wave's samplers: with a negative coupling neighbours tend to agree, with a
+    negative field a spin tends to be +1.
 
     Parameters
     ----------
     fields : (N,), (M, N) or (P, M, N) array
         The field h at every site.
     couplings : number or sequence
-        J: one number for all, or one number or array per axis: for (M, N) sites the shapes are (M-1, N) and (M, N-1).
+        J: one number for all edges, or one number or array per axis. For (M, N) sites the shapes are (M-1, N) and
+        (M, N-1).
     time_limit, tol, callback, rng
-        As in `minimize`, whose other keywords may be given, too; the default of `tol` is 1e-3. Spin glasses have no
-        tight bound: without a limit the search ends when it has long gained nothing.
+        As in `minimize`, whose other keywords are accepted as well; the default of `tol` is 1e-3. Spin glasses have no
+        tight bound: without a limit the search ends when it has not improved for long.
     full_output : bool
-        Whether to return the result of `minimize`, too.
+        Return the result of `minimize` as well.
 
     Returns
     -------
     spins : int8 array of -1 and +1
     res : MAPResult
-        With `full_output`. Its labels are 0 for -1 and 1 for +1; `mrf` is the model.
+        Only with `full_output`. Its labels are 0 for -1 and 1 for +1; `mrf` is the model.
 
     Examples
     --------
@@ -59,7 +82,7 @@ def ising(
     return problem.solve(full_output, time_limit=time_limit, tol=tol, callback=callback, rng=rng, **options)
 
 
-def ising_problem(fields: Any, couplings: Any) -> Problem:
+def ising_problem(fields: ArrayLike, couplings: Couplings) -> Problem[GridMRF]:
     """The problem that `ising` solves."""
     h = as_real_array(fields, "fields")
     shape = h.shape
@@ -67,23 +90,27 @@ def ising_problem(fields: Any, couplings: Any) -> Problem:
         raise ValueError(f"fields has shape {shape}, expected (N,), (M, N) or (P, M, N) with at least one site")
     if not np.isfinite(h).all():
         raise ValueError("fields holds NaN or infinity; every field must be a number")
-    per_axis = list(couplings) if isinstance(couplings, list | tuple) or np.ndim(couplings) else [couplings] * h.ndim
-    if len(per_axis) != h.ndim:
-        raise ValueError(f"couplings has {len(per_axis)} entries, expected one for each of the {h.ndim} axes of fields")
-    per_axis = [_checked_coupling(coupling, shape, axis) for axis, coupling in enumerate(per_axis)]
+    weights = _as_couplings(couplings, shape)
     if h.ndim == 1:  # a chain is a grid of one row
-        h, per_axis = h[None], [0, per_axis[0][None] if per_axis[0].ndim else per_axis[0]]
+        h, weights = h[None], [np.array(0), weights[0][None] if weights[0].ndim else weights[0]]
     if h.dtype.kind != "f":
         h = h.astype(np.float64)
-    mrf = GridMRF(np.stack([-h, h], axis=-1), Table([[1, -1], [-1, 1]]), weights=per_axis)
+    mrf = GridMRF(linear_unary(h, "SPIN"), product_table("SPIN"), weights=weights)
     return Problem(mrf, lambda x: (2 * x - 1).astype(np.int8).reshape(shape))
 
 
-def _checked_coupling(coupling: Any, shape: tuple[int, ...], axis: int) -> np.ndarray:
-    array = as_real_array(coupling, f"couplings[{axis}]")
-    if array.ndim and array.shape != edge_shape(shape, axis):
-        expected = f"expected a number or {edge_shape(shape, axis)} for sites of shape {shape}"
-        raise ValueError(f"couplings[{axis}] has shape {array.shape}, {expected}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"couplings[{axis}] holds NaN or infinity; couplings must be finite (0 for no edge)")
-    return array
+def _as_couplings(couplings: Couplings, shape: tuple[int, ...]) -> list[np.ndarray]:
+    """The couplings along each axis: an array of one entry per edge, or a single number."""
+    if isinstance(couplings, list | tuple) or (isinstance(couplings, np.ndarray) and couplings.ndim):
+        per_axis: list[ArrayLike] = list(couplings)
+    else:
+        per_axis = [cast(float, couplings)] * len(shape)
+    if len(per_axis) != len(shape):
+        raise ValueError(
+            f"couplings has {len(per_axis)} entries, expected one for each of the {len(shape)} axes of fields"
+        )
+    sites = f" for sites of shape {shape}"
+    return [
+        as_weights(coupling, f"couplings[{axis}]", edge_shape(shape, axis), sites)
+        for axis, coupling in enumerate(per_axis)
+    ]

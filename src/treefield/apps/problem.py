@@ -1,58 +1,70 @@
-"""What all applications share: a model, what its labels mean, and how it is minimised."""
+"""What all applications share: a model, the meaning of its labels, and the call of `minimize`."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Generic, Literal, TypeVar, cast, overload
 
 import numpy as np
 
-from treefield.results import MAPResult
+from treefield.models.graph import GraphMRF
+from treefield.models.grid import GridMRF
+from treefield.results import MAPResult, amend_result
 from treefield.solvers.minimize import minimize, takes
+from treefield.tiling.model import TiledMRF
 
-TOL = 1e-3  # a gap below this is not seen in a picture
+TOL = 1e-3  # no smaller gap can be seen in a picture
 
-_WITH_GAP = ("auto", "trw")  # to the others tol means something else, or nothing
-_DIGITS = 2**10
+_METHODS_WITH_GAP = ("auto", "trw")  # for the others tol means something else, or nothing
+_MANTISSA = 2**10
 
 
-def short(weight: float) -> float:
-    """A weight rounded to ten binary digits, so that float32 holds it, and its product with others like it, exactly."""
-    part, exponent = math.frexp(weight)
-    return math.ldexp(round(part * _DIGITS) / _DIGITS, exponent)
+def round_to_ten_bits(weight: float) -> float:
+    """Round a weight to ten binary digits, so that float32 holds it, and its product with another, exactly."""
+    mantissa, exponent = math.frexp(weight)
+    return math.ldexp(round(mantissa * _MANTISSA) / _MANTISSA, exponent)
+
+
+ModelT = TypeVar("ModelT", bound=GridMRF | GraphMRF | TiledMRF)
 
 
 @dataclasses.dataclass
-class Problem:
-    """A model, what a labelling of it means to the user, and where to start if that is known better than `minimize`
-    does."""
+class Problem(Generic[ModelT]):
+    """A model, the answer that a labelling of it stands for, and optionally a labelling to start from."""
 
-    mrf: Any
+    mrf: ModelT
     output: Callable[[np.ndarray], np.ndarray]
     start: np.ndarray | None = None
 
-    def any_output(self) -> np.ndarray:
-        """What the last label everywhere means: an answer of the same shape, dtype and greatest value as any."""
-        return self.output(np.full(self.mrf.shape, self.mrf.labels - 1, np.int32))
+    def example_output(self) -> np.ndarray:
+        """The answer for the last label everywhere: it has the shape, dtype and greatest value of any answer."""
+        return self.output(np.full(self.mrf.shape, self.mrf.n_labels - 1, np.int32))
 
-    def minimize(self, **options: Any) -> MAPResult:
-        """The result of `treefield.minimize`, with the model in it as `mrf`."""
-        method = options.get("method", "auto")
+    def minimize(self, **options: object) -> MAPResult:
+        """The result of `treefield.minimize`, with the model as its attribute `mrf`."""
+        method = cast(str, options.get("method", "auto"))
         names = takes(method)
-        if options.get("tol") is None and method in _WITH_GAP:
+        if options.get("tol") is None and method in _METHODS_WITH_GAP:
             options["tol"] = TOL
-        if options.get("x0") is None and "x0" in names:
-            options["x0"] = self.start
-        if "rng" not in names:  # nothing is drawn
+        if options.get("x0") is None:
+            options.pop("x0", None)
+            if self.start is not None and "x0" in names:
+                options["x0"] = self.start
+        if "rng" not in names:  # the method draws nothing
             options.pop("rng", None)
-        result = minimize(self.mrf, **options)
-        result.mrf = self.mrf
-        return result
+        search: Callable[..., MAPResult] = minimize  # it checks the keywords itself
+        return amend_result(search(self.mrf, **options), mrf=self.mrf)
 
-    def solve(self, full_output: bool, **options: Any) -> Any:
-        """What the best labelling means; with `full_output` the result, too."""
+    @overload
+    def solve(self, full_output: Literal[False], **options: object) -> np.ndarray: ...
+    @overload
+    def solve(self, full_output: Literal[True], **options: object) -> tuple[np.ndarray, MAPResult]: ...
+    @overload
+    def solve(self, full_output: bool, **options: object) -> np.ndarray | tuple[np.ndarray, MAPResult]: ...
+    def solve(self, full_output: bool, **options: object) -> np.ndarray | tuple[np.ndarray, MAPResult]:
+        """The answer for the best labelling, with `full_output` also the result of the search."""
         result = self.minimize(**options)
         answer = self.output(result.x)
         return (answer, result) if full_output else answer

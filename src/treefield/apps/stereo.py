@@ -1,96 +1,125 @@
-"""Depth from two views."""
+"""Disparities of a rectified stereo pair."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import functools
+from typing import Literal, Unpack, get_args, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from treefield.apps import occlusions
-from treefield.apps.matching import COSTS, contrast_weights, matching_costs
-from treefield.apps.pictures import Scale, checked_image, checked_mask, grey_scale
-from treefield.apps.problem import Problem, short
+from treefield.apps import keywords, occlusions
+from treefield.apps.grey_levels import GreyScale, grey_scale
+from treefield.apps.image_arrays import as_channels_first, as_mask
+from treefield.apps.keywords import MatchingCost, Occlusion, Smoothness, StereoKeywords
+from treefield.apps.problem import Problem, round_to_ten_bits
+from treefield.apps.stereo_costs import COSTS, contrast_weights, matching_costs
 from treefield.models.grid import GridMRF
 from treefield.models.pairwise import Potts, TruncatedLinear, TruncatedQuadratic
-from treefield.results import MAPResult
-from treefield.solvers.run import INTERRUPTED
+from treefield.protocols import Callback, Seed
+from treefield.results import MAPResult, Status, amend_result
 from treefield.validation import as_choice, as_count, as_non_negative, as_positive, as_real_array
 
-SMOOTHNESS = ("linear", "quadratic", "potts")
-OCCLUSIONS = ("keep", "mark", "fill")
+SMOOTHNESS = get_args(keywords.Smoothness)
+OCCLUSIONS = get_args(keywords.Occlusion)
 
-_WEIGHT = {"census": 4.0, "birchfield-tomasi": 2.5, "absolute": 4.0, "squared": 40.0}  # the last three per channel
-_FLAT, _FACTOR = 8.0, 3.0
+# in grey levels; census in bits; all but census per channel
+_WEIGHTS = {"census": 4.0, "birchfield-tomasi": 2.5, "absolute": 4.0, "squared": 40.0}
+_CONTRAST = 8.0  # grey levels
+_CONTRAST_FACTOR = 3.0
 
 
+@overload
 def stereo(
-    left: Any,
-    right: Any,
+    left: ArrayLike, right: ArrayLike, *, full_output: Literal[False] = False, **keywords: Unpack[StereoKeywords]
+) -> np.ndarray: ...
+@overload
+def stereo(
+    left: ArrayLike, right: ArrayLike, *, full_output: Literal[True], **keywords: Unpack[StereoKeywords]
+) -> tuple[np.ndarray, MAPResult]: ...
+@overload
+def stereo(
+    left: ArrayLike, right: ArrayLike, *, full_output: bool, **keywords: Unpack[StereoKeywords]
+) -> np.ndarray | tuple[np.ndarray, MAPResult]: ...
+def stereo(
+    left: ArrayLike,
+    right: ArrayLike,
     *,
     num_disparities: int | None = None,
     min_disparity: int = 0,
-    cost: str = "census",
-    cost_volume: Any = None,
-    smoothness: str = "linear",
+    cost: MatchingCost = "census",
+    cost_volume: ArrayLike | None = None,
+    smoothness: Smoothness = "linear",
     weight: float | None = None,
     cutoff: float = 4.0,
-    contrast: float = _FLAT,
-    contrast_factor: float = _FACTOR,
-    mask: Any = None,
+    contrast: float | None = None,
+    contrast_factor: float = _CONTRAST_FACTOR,
+    mask: ArrayLike | None = None,
     subpixel: bool = False,
-    occlusion: str = "keep",
+    occlusion: Occlusion = "keep",
     channel_axis: int | None = None,
     time_limit: float | None = None,
     tol: float | None = None,
-    callback: Callable[[MAPResult], Any] | None = None,
-    rng: Any = None,
+    callback: Callback | None = None,
+    rng: Seed = None,
     full_output: bool = False,
-    **options: Any,
-) -> Any:
-    """Find the disparity of every pixel of the left image of a rectified pair: how many columns further left the right
-    image shows the same.
+    **options: object,
+) -> np.ndarray | tuple[np.ndarray, MAPResult]:
+    """Find the disparity of every pixel of the left image of a rectified pair.
+
+    The disparity is the number of columns by which the same point is further left in the right image.
 
     Parameters
     ----------
     left, right : (M, N) arrays, or with channels
-        Of any real dtype, with the same shape.
+        Of any real dtype and of the same shape.
     num_disparities : int
-        How many disparities to look at, from `min_disparity` on; as many as columns at most.
+        The number of disparities to consider, from `min_disparity` on; at most the number of columns. May be left out
+        if `cost_volume` is given.
+    min_disparity : int
+        The smallest disparity, in pixels.
     cost : "census", "birchfield-tomasi", "absolute" or "squared"
-        How pixels are compared: by the pattern of 5 x 5 pixels around them, whatever the exposure; or by their values,
-        truncated, with Birchfield and Tomasi's regard for sampling or without.
+        How pixels are compared: "census" compares the pattern of 5 x 5 pixels around them, whatever the exposure. The
+        others compare values, truncated; Birchfield and Tomasi's cost does not depend on sampling.
     cost_volume : (M, N, labels) array, optional
-        Costs of your own instead, label l for disparity min_disparity + l: learned ones, for instance.
+        Your own costs instead, learned ones for instance; label l stands for disparity min_disparity + l.
     smoothness : "linear", "quadratic" or "potts"
         The cost of neighbours whose disparities differ by d: weight * min(d, cutoff), weight * min(d**2, cutoff**2), or
         weight.
     weight : float, optional
-        The default suits `cost`, and is a fifth of the mean of a `cost_volume` (above the least if some are negative).
-    contrast, contrast_factor : float
-        Neighbours whose values in the left image differ by less than `contrast` steps of grey (of 255) are that many
-        times more strongly tied: depth changes where the picture does.
+        In the units of the matching cost: bits for "census" (24 per pixel), the image's own units (squared for
+        "squared"), or those of `cost_volume`. The default depends on `cost`; for a `cost_volume` it is a fifth of its
+        mean (above the least cost if some are negative).
+    cutoff : float
+        In pixels of disparity.
+    contrast : float, optional
+        Neighbours whose intensities in the left image differ by less than this are considered to lie on one surface. In
+        the image's own units: 0..255 for uint8, 0..1 for floats in that range. By default 8/255 of the range from black
+        to white.
+    contrast_factor : float
+        The factor of the weight between such neighbours.
     mask : (M, N) array, optional
-        True where the left image is to be trusted; elsewhere disparities come from around.
+        False (0) where the left image is not to be trusted: there disparities come from the neighbours alone.
     subpixel : bool
-        Whether to refine disparities to fractions, as float32.
+        Refine disparities to fractions, as float32.
     occlusion : "keep", "mark" or "fill"
-        With "mark" and "fill" the right image's disparities are found, too, and where the two disagree by more than 1
-        the pixel is NaN (then disparities are float32), or gets the nearest trusted disparity further back on its row.
+        "mark" and "fill" find the disparities of the right image as well. Where the two differ by more than 1, "mark"
+        returns NaN (disparities are then float32), "fill" the smaller one of the nearest consistent disparities on the
+        row.
     channel_axis : int, optional
         The axis of the colours; None for grey images.
     time_limit, tol, callback, rng
-        As in `minimize`, for each of the two runs of an occlusion check; its other keywords may be given, too. The
-        default of `tol` is 1e-3.
+        As in `minimize`, for each of the two searches of an occlusion check; its other keywords are accepted as well.
+        The default of `tol` is 1e-3.
     full_output : bool
-        Whether to return the result of `minimize`, too.
+        Return the result of `minimize` as well.
 
     Returns
     -------
     disparity : (M, N) array, int32 or float32
     res : MAPResult
-        With `full_output`. `x` are labels, disparity - min_disparity; `mrf` is the model and `cost_volume` its costs,
-        which may be given again.
+        Only with `full_output`. Its labelling `x` is disparity - min_disparity; `mrf` is the model; `cost_volume` holds
+        its costs, in bits or in grey levels (255 from black to white), and can be passed in again.
 
     Examples
     --------
@@ -101,89 +130,123 @@ def stereo(
     >>> int(np.median(disparity)), float((disparity == 5).mean()) > 0.8
     (5, True)
     """
-    given: dict[str, Any] = {"cost": cost, "smoothness": smoothness, "weight": weight, "cutoff": cutoff}
-    given |= {"contrast": contrast, "contrast_factor": contrast_factor, "channel_axis": channel_axis}
     as_choice(occlusion, "occlusion", OCCLUSIONS)
     if occlusion != "keep" and (cost_volume is not None or mask is not None):
         raise ValueError(f'occlusion="{occlusion}" matches both ways: it takes neither cost_volume nor mask')
-    problem = matching(left, right, num_disparities, min_disparity, cost_volume=cost_volume, mask=mask, **given)
-    options |= {"time_limit": time_limit, "tol": tol, "callback": callback, "rng": rng}
-    res = problem.minimize(**options)
-    res.cost_volume = problem.mrf.unary
-    disparity = problem.output(res.x)
-    refined = disparity
+    pose = functools.partial(
+        stereo_problem,
+        num_disparities=num_disparities,
+        min_disparity=min_disparity,
+        cost=cost,
+        smoothness=smoothness,
+        weight=weight,
+        cutoff=cutoff,
+        contrast=contrast,
+        contrast_factor=contrast_factor,
+        channel_axis=channel_axis,
+    )
+    search = options | {"time_limit": time_limit, "tol": tol, "callback": callback, "rng": rng}
+    problem = pose(left, right, cost_volume=cost_volume, mask=mask)
+    res = amend_result(problem.minimize(**search), cost_volume=problem.mrf.unary)
+    whole = disparity = problem.output(res.x)
     if subpixel:
-        refined = occlusions.between_labels(res.x, problem.mrf.unary) + np.float32(min_disparity)
-    elif occlusion == "mark":
-        refined = disparity.astype(np.float32)
-    if occlusion != "keep" and res.status != INTERRUPTED:
-        columns = _columns_axis(channel_axis, np.ndim(left))
-        mirrored = [np.flip(np.asarray(image), axis=columns) for image in (right, left)]
-        back = matching(mirrored[0], mirrored[1], num_disparities, min_disparity, **given)
-        other = back.minimize(**options)
-        if other.status == INTERRUPTED:
-            res.status, res.success, res.message = other.status, other.success, other.message
-        known = occlusions.seen_twice(disparity, back.output(other.x)[:, ::-1])
+        disparity = occlusions.refine_labels(res.x, problem.mrf.unary) + np.float32(min_disparity)
+    if occlusion != "keep":
+        is_consistent, res = _check_consistency(left, right, whole, res, pose, search)
         if occlusion == "mark":
-            refined = np.where(known, refined, np.float32(np.nan))
+            disparity = np.where(is_consistent, disparity.astype(np.float32), np.float32(np.nan))
         else:
-            refined = occlusions.fill_background(refined, known)
-    return (refined, res) if full_output else refined
+            disparity = occlusions.fill_background(disparity, is_consistent)
+    return (disparity, res) if full_output else disparity
 
 
-def _columns_axis(channel_axis: int | None, dimensions: int) -> int:
-    """Which axis of an image is that of its columns."""
+def _check_consistency(
+    left: ArrayLike,
+    right: ArrayLike,
+    disparity: np.ndarray,
+    res: MAPResult,
+    pose: functools.partial[Problem[GridMRF]],
+    search: dict[str, object],
+) -> tuple[np.ndarray, MAPResult]:
+    """Where the disparities of the left image agree with those of the right, found by matching the mirrored pair.
+
+    If the first search was interrupted there is no second one, and all pixels count as consistent. If the second one is
+    interrupted, the result that is returned says so.
+    """
+    if res.status == Status.INTERRUPTED:
+        return np.ones(disparity.shape, bool), res
+    columns = _column_axis(pose.keywords["channel_axis"], np.ndim(left))
+    mirrored = (np.flip(np.asarray(image), axis=columns) for image in (right, left))
+    problem = pose(*mirrored)
+    other = problem.minimize(**search)
+    if other.status == Status.INTERRUPTED:
+        res = amend_result(res, status=other.status, message=other.message)
+    return occlusions.consistent_pixels(disparity, problem.output(other.x)[:, ::-1]), res
+
+
+def _column_axis(channel_axis: int | None, dimensions: int) -> int:
+    """The axis of an image that counts its columns."""
     last = dimensions - 1
     return last - 1 if channel_axis is not None and channel_axis % dimensions == last else last
 
 
-def matching(
-    left: Any,
-    right: Any,
+def stereo_problem(
+    left: ArrayLike,
+    right: ArrayLike,
     num_disparities: int | None,
     min_disparity: int = 0,
     *,
     cost: str = "census",
-    cost_volume: Any = None,
+    cost_volume: ArrayLike | None = None,
     smoothness: str = "linear",
     weight: float | None = None,
     cutoff: float = 4.0,
-    contrast: float = _FLAT,
-    contrast_factor: float = _FACTOR,
-    mask: Any = None,
+    contrast: float | None = None,
+    contrast_factor: float = _CONTRAST_FACTOR,
+    mask: ArrayLike | None = None,
     channel_axis: int | None = None,
-) -> Problem:
+) -> Problem[GridMRF]:
     """The problem that `stereo` solves."""
     as_choice(cost, "cost", COSTS)
     as_choice(smoothness, "smoothness", SMOOTHNESS)
     first = as_count(min_disparity, "min_disparity", -(2**31))
-    pair = _checked_pair(left, right, channel_axis)
-    rows, columns, channels = pair[0].shape
+    (left_levels, right_levels), scale = _as_pair(left, right, channel_axis)
+    rows, columns, channels = left_levels.shape
     if cost_volume is None:
-        if num_disparities is None:
-            raise TypeError("num_disparities is missing: how many disparities to look at, from min_disparity on")
-        number = as_count(num_disparities, "num_disparities", 1)
-        if first >= columns or first + number > columns or first <= -columns:
-            raise ValueError(
-                f"disparities {first} to {first + number - 1} do not fit into images of {columns} columns; "
-                f"num_disparities may be at most {max(0, columns - max(first, 0))}"
-            )
-        volume = matching_costs(pair[0], pair[1], cost, range(first, first + number))
-        strength = _WEIGHT[cost] * (1 if cost == "census" else channels)
+        disparities = _as_disparities(num_disparities, first, columns)
+        volume = matching_costs(left_levels, right_levels, cost, disparities)
+        default = _WEIGHTS[cost] * (1 if cost == "census" else channels)
+        power = {"census": 0, "squared": 2}.get(cost, 1)
     else:
-        volume = _given_volume(cost_volume, (rows, columns), num_disparities)
-        strength = _fifth_of_mean(volume)
+        volume = _as_cost_volume(cost_volume, (rows, columns), num_disparities)
+        default, power = _fifth_of_mean(volume), 0
     if first + volume.shape[-1] > 2**31:
         raise ValueError(f"min_disparity must be below {2**31 - volume.shape[-1]}, got {first}")
     if mask is not None:
-        volume[~checked_mask(mask, "mask", (rows, columns))] = 0
-    pairwise = _pairwise(smoothness, strength if weight is None else as_non_negative(weight, "weight"), cutoff)
-    factor, flat = as_positive(contrast_factor, "contrast_factor"), as_non_negative(contrast, "contrast")
-    weights = None if factor == 1 else contrast_weights(pair[0], flat, factor)
+        volume[~as_mask(mask, "mask", (rows, columns))] = 0
+    strength = default if weight is None else scale.times_unit(as_non_negative(weight, "weight"), -power)
+    pairwise = _pairwise(smoothness, strength, cutoff)
+    flat = _CONTRAST if contrast is None else scale.difference(as_non_negative(contrast, "contrast"), "contrast")
+    factor = as_positive(contrast_factor, "contrast_factor")
+    weights = None if factor == 1 else contrast_weights(left_levels, flat, factor)
     return Problem(GridMRF(volume, pairwise, weights=weights), lambda x: (x + first).astype(np.int32))
 
 
-def _given_volume(volume: Any, shape: tuple[int, int], labels: int | None) -> np.ndarray:
+def _as_disparities(count: int | None, first: int, columns: int) -> range:
+    """The disparities to consider, or an error if images of so few columns cannot show them."""
+    if count is None:
+        raise TypeError("num_disparities is missing: how many disparities to look at, from min_disparity on")
+    count = as_count(count, "num_disparities", 1)
+    if first >= columns or first + count > columns or first <= -columns:
+        raise ValueError(
+            f"disparities {first} to {first + count - 1} do not fit into images of {columns} columns; "
+            f"num_disparities may be at most {max(0, columns - max(first, 0))}"
+        )
+    return range(first, first + count)
+
+
+def _as_cost_volume(volume: ArrayLike, shape: tuple[int, int], labels: int | None) -> np.ndarray:
+    """A copy of a cost volume for images of this shape, or an error."""
     array = np.array(as_real_array(volume, "cost_volume"))
     wanted = (*shape, labels if labels is not None else array.shape[-1] if array.ndim == 3 else "labels")
     if array.shape != wanted:
@@ -191,35 +254,37 @@ def _given_volume(volume: Any, shape: tuple[int, int], labels: int | None) -> np
     if array.shape[-1] == 0:
         raise ValueError(f"cost_volume has shape {array.shape}: there must be at least one label")
     if array.dtype.kind == "f" and (np.isnan(array).any() or array.min() == -np.inf):
-        raise ValueError("cost_volume holds NaN or -inf; every cost must be a number (use +inf for what cannot be)")
+        raise ValueError("cost_volume holds NaN or -inf; every cost must be a number (+inf for a forbidden label)")
     return array
 
 
 def _fifth_of_mean(volume: np.ndarray) -> float:
-    """The default weight: never negative, even if costs are."""
+    """The default weight for a cost volume; never negative, even if costs are."""
     costs = volume[np.isfinite(volume)].astype(np.float64)
-    return short((costs - min(0, costs.min())).mean() / 5) or 1.0 if costs.size else 1.0
+    return round_to_ten_bits((costs - min(0, costs.min())).mean() / 5) or 1.0 if costs.size else 1.0
 
 
-def _checked_pair(left: Any, right: Any, channel_axis: int | None) -> list[np.ndarray]:
-    """The two images as (M, N, C) float32 in 255 steps of grey."""
-    for image, name in ((left, "left"), (right, "right")):
+def _as_pair(left: ArrayLike, right: ArrayLike, channel_axis: int | None) -> tuple[list[np.ndarray], GreyScale]:
+    """The two images as (M, N, C) float32 arrays in grey levels, and their common scale; or an error."""
+    images = {"left": left, "right": right}
+    for name, image in images.items():
         shape = as_real_array(image, name).shape
         if len(shape) > 2 + (channel_axis is not None):
-            hint = "; if these are colours, give channel_axis=-1" if channel_axis is None else " beside the channels"
+            hint = "; if these are colours, give channel_axis=-1" if channel_axis is None else " and channels"
             raise ValueError(f"{name} has shape {shape}, expected two dimensions{hint}")
-    pair = [checked_image(image, name, channel_axis) for image, name in ((left, "left"), (right, "right"))]
+    pair = [as_channels_first(image, name, channel_axis) for name, image in images.items()]
     if pair[0].shape != pair[1].shape:
-        raise ValueError(f"left has shape {np.shape(left)}, but right has {np.shape(right)}: they must be alike")
+        raise ValueError(f"left has shape {np.shape(left)}, but right has {np.shape(right)}: they must be the same")
     scales = [grey_scale(image) for image in pair]
-    scale = Scale(min(s.black for s in scales), max(s.unit for s in scales))
-    return [np.ascontiguousarray(scale.grey(np.moveaxis(image, 0, -1)), np.float32) for image in pair]
+    widest = max(scales, key=lambda scale: scale.unit)
+    scale = widest._replace(black=min(scale.black for scale in scales))
+    return [np.ascontiguousarray(scale.to_levels(np.moveaxis(image, 0, -1)), np.float32) for image in pair], scale
 
 
-def _pairwise(smoothness: str, weight: float, cutoff: float) -> Any:
+def _pairwise(smoothness: str, weight: float, cutoff: float) -> Potts | TruncatedLinear | TruncatedQuadratic:
     cutoff = as_positive(cutoff, "cutoff", infinite=True)
     if smoothness == "potts":
         return Potts(weight)
     if smoothness == "linear":
         return TruncatedLinear(weight, cutoff)
-    return TruncatedQuadratic(weight, cutoff * cutoff)  # inf, which does not truncate, where ** would overflow
+    return TruncatedQuadratic(weight, cutoff * cutoff)  # ** would raise where this is inf

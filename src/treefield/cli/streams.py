@@ -1,4 +1,4 @@
-"""What the command prints: to streams that may be closed or full, and without control characters of its input."""
+"""Standard streams that may be closed or full, and output without the control characters of file names."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ import io
 import os
 import sys
 import warnings
-from typing import Any, TextIO
+from typing import TextIO
 
-from treefield.messages import on_one_line, printable
-
-BROKEN_PIPE_EXIT = 141  # as shells have it for a command that SIGPIPE has ended
+from treefield.cli.exit_codes import BAD_INPUT, BROKEN_PIPE
+from treefield.printable import as_one_line, as_printable
 
 
 def say(text: str) -> None:
     """Print to stdout."""
-    print(printable(text), flush=True)  # noqa: T201
+    print(as_printable(text), flush=True)  # noqa: T201
 
 
 def warn(text: str) -> None:
     """Print one line to stderr, under the name of the command."""
-    print(f"treefield: {on_one_line(text)}", file=sys.stderr, flush=True)  # noqa: T201
+    print(f"treefield: {as_one_line(text)}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 class _Stream(io.TextIOWrapper):
-    """A standard stream that leads nowhere after a write has failed, and keeps the error."""
+    """A standard stream that keeps the first error of a write, and discards everything after it."""
 
     error: OSError | None = None
 
@@ -44,24 +43,24 @@ class _Stream(io.TextIOWrapper):
 
     def _drop(self, error: OSError) -> None:
         self.error = error
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self.fileno())
-        os.close(nowhere)
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, self.fileno())
+        os.close(null)
 
 
 def open_streams() -> None:
-    """Make stdout and stderr streams that never raise; those that are closed lead nowhere."""
+    """Replace stdout and stderr by streams that never raise; closed ones are opened on the null device."""
     for number in range(3):
         try:
             os.fstat(number)
-        except OSError:  # otherwise the next file to be opened would take its place
+        except OSError:  # otherwise the next file to be opened would get its number
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
     sys.stdout, sys.stderr = _stream(1, sys.stdout), _stream(2, sys.stderr)
     warnings.showwarning = _show_warning
 
 
 def _stream(number: int, stream: TextIO | None) -> TextIO:
-    """A stream to a file descriptor; a terminal keeps the one it has. Not every console knows every character."""
+    """A stream to a file descriptor that replaces characters its encoding lacks; a terminal keeps its stream."""
     if isinstance(stream, io.TextIOWrapper) and stream.isatty():
         stream.reconfigure(errors="replace")
         return stream
@@ -71,7 +70,7 @@ def _stream(number: int, stream: TextIO | None) -> TextIO:
 
 
 def close_streams(code: int) -> int:
-    """Write what is left; returns the exit code: another one if all went well but stdout could not be written."""
+    """Flush stdout; returns the exit code: `code`, unless that is 0 and stdout could not be written."""
     try:
         sys.stdout.flush()
         error = getattr(sys.stdout, "error", None)
@@ -79,11 +78,11 @@ def close_streams(code: int) -> int:
         error = problem
     if error is None or code:
         return code
-    if error.errno == errno.EPIPE:  # nobody reads it any more
-        return BROKEN_PIPE_EXIT
+    if error.errno == errno.EPIPE:  # the reader has closed its end
+        return BROKEN_PIPE
     warn(f"could not write to stdout: {error.strerror}")
-    return 2
+    return BAD_INPUT
 
 
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     warn(str(message))

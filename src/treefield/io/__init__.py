@@ -1,41 +1,41 @@
 """Images, label maps and models as files.
 
-The packages that decode images and models are imported when a file needs them, and the formats of graph models when one
-of their names is asked for, so that a program without them can still load and save models, and `import treefield.io`
-stays light.
+`images` and `models` hold one module per format. A module, and the package that decodes its format, is imported when
+one of its names is first used: `import treefield.io` stays light, and works without the optional packages.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
-
-from treefield.io.images import read_image, read_labels, write_image, write_labels
-from treefield.io.models import load_model, save_model
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from treefield.io.bqm import read_bqm, write_bqm
-    from treefield.io.cfn import read_cfn, write_cfn
-    from treefield.io.coo import read_coo, read_qubo, write_coo, write_qubo
-    from treefield.io.formats import read_model, write_model
-    from treefield.io.large import new_image, open_image
-    from treefield.io.opengm import read_opengm, write_opengm
-    from treefield.io.rudy import max_cut, read_rudy, write_rudy
-    from treefield.io.uai import read_evidence, read_mpe, read_uai, write_mpe, write_uai
-    from treefield.io.wcsp import read_wcsp, write_wcsp
+    from treefield.io.images.image_formats import read_image, read_labels, write_image, write_labels
+    from treefield.io.images.large_images import new_image, open_image
+    from treefield.io.models.bqm import read_bqm, write_bqm
+    from treefield.io.models.cfn import read_cfn, write_cfn
+    from treefield.io.models.coo import read_coo, read_qubo, write_coo, write_qubo
+    from treefield.io.models.model_formats import read_model, write_model
+    from treefield.io.models.npz_models import load_model, save_model
+    from treefield.io.models.opengm import read_opengm, write_opengm
+    from treefield.io.models.rudy import max_cut, read_rudy, write_rudy
+    from treefield.io.models.uai import read_evidence, read_mpe, read_uai, write_mpe, write_uai
+    from treefield.io.models.wcsp import read_wcsp, write_wcsp
 
-_LATER = {
-    "bqm": ("read_bqm", "write_bqm"),
-    "cfn": ("read_cfn", "write_cfn"),
-    "coo": ("read_coo", "read_qubo", "write_coo", "write_qubo"),
-    "formats": ("read_model", "write_model"),
-    "large": ("new_image", "open_image"),
-    "opengm": ("read_opengm", "write_opengm"),
-    "rudy": ("max_cut", "read_rudy", "write_rudy"),
-    "uai": ("read_evidence", "read_mpe", "read_uai", "write_mpe", "write_uai"),
-    "wcsp": ("read_wcsp", "write_wcsp"),
+_NAMES_BY_MODULE = {
+    "images.image_formats": ("read_image", "read_labels", "write_image", "write_labels"),
+    "images.large_images": ("new_image", "open_image"),
+    "models.bqm": ("read_bqm", "write_bqm"),
+    "models.cfn": ("read_cfn", "write_cfn"),
+    "models.coo": ("read_coo", "read_qubo", "write_coo", "write_qubo"),
+    "models.model_formats": ("read_model", "write_model"),
+    "models.npz_models": ("load_model", "save_model"),
+    "models.opengm": ("read_opengm", "write_opengm"),
+    "models.rudy": ("max_cut", "read_rudy", "write_rudy"),
+    "models.uai": ("read_evidence", "read_mpe", "read_uai", "write_mpe", "write_uai"),
+    "models.wcsp": ("read_wcsp", "write_wcsp"),
 }
-_WHERE = {name: module for module, names in _LATER.items() for name in names}
+_LAZY = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 
 __all__ = [
     "load_model",
@@ -71,10 +71,10 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"treefield.io.{_WHERE[name]}"), name)
+    return getattr(importlib.import_module(f"treefield.io.{_LAZY[name]}"), name)
 
 
 def __dir__() -> list[str]:

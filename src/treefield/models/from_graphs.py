@@ -1,26 +1,36 @@
-"""Graph models from the graphs of other libraries: what sites and edges they have, and what these cost."""
+"""Graph models from NetworkX graphs and SciPy sparse matrices."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Callable, Hashable, Mapping, Sequence, Sized
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from treefield.validation import as_real_array
+
+if TYPE_CHECKING:
+    import networkx
+    import scipy.sparse
+
+    from treefield.models.graph import EdgeCosts
+
+NodeCosts = str | Mapping[Hashable, ArrayLike] | Callable[[Hashable], ArrayLike] | ArrayLike | Sequence[ArrayLike]
+NodeEdge = tuple[Hashable, Hashable, Mapping[str, object]]  # the two nodes, and the edge's attributes
 
 _ROUNDING = 1e-12  # relative: two weights that differ by less are one
 
 
 class FromGraphs:
-    """Ways to make a `GraphMRF`, beside its own."""
+    """Constructors of `GraphMRF` from other libraries."""
 
     @classmethod
     def from_networkx(
         cls,
-        graph: Any,
-        unary: Any = "unary",
-        pairwise: Any = "pairwise",
+        graph: networkx.Graph,
+        unary: NodeCosts = "unary",
+        pairwise: str | EdgeCosts = "pairwise",
         *,
         weight: str | None = "weight",
         offset: float = 0.0,
@@ -56,7 +66,14 @@ class FromGraphs:
         return model(unaries, edges, costs, weights=weights, offset=offset)
 
     @classmethod
-    def from_scipy_sparse(cls, matrix: Any, unaries: Any, pairwise: Any, *, offset: float = 0.0) -> Self:
+    def from_scipy_sparse(
+        cls,
+        matrix: scipy.sparse.sparray | scipy.sparse.spmatrix,
+        unaries: ArrayLike | Sequence[ArrayLike],
+        pairwise: EdgeCosts,
+        *,
+        offset: float = 0.0,
+    ) -> Self:
         """The model of an adjacency matrix (n, n) of edge weights, a sparse array or matrix of SciPy.
 
         A symmetric matrix gives each edge once, from the lower site to the higher; a triangle, upper or lower, gives
@@ -78,8 +95,8 @@ class FromGraphs:
 
 
 def _read_networkx(
-    graph: Any, unary: Any, pairwise: Any, weight: Any
-) -> tuple[Any, np.ndarray, Any, np.ndarray | None]:
+    graph: networkx.Graph, unary: NodeCosts, pairwise: str | EdgeCosts, weight: object
+) -> tuple[ArrayLike | Sequence[ArrayLike], np.ndarray, EdgeCosts, np.ndarray | None]:
     """Unaries, edges, pairwise and weights for a `GraphMRF`, from a NetworkX graph; site i is ``list(graph)[i]``."""
     if isinstance(graph, type) or not all(hasattr(graph, name) for name in ("nodes", "edges", "is_multigraph")):
         raise TypeError(f"graph must be a networkx graph, got {type(graph).__name__}")
@@ -106,8 +123,8 @@ def _read_networkx(
     return _networkx_unaries(graph, unary), ends, pairwise, _networkx_weights(edges, weight)
 
 
-def _networkx_unaries(graph: Any, unary: Any) -> Any:
-    of: Mapping[Any, Any]
+def _networkx_unaries(graph: networkx.Graph, unary: NodeCosts) -> ArrayLike | Sequence[ArrayLike]:
+    of: Mapping[Hashable, ArrayLike]
     if isinstance(unary, str):
         nodes = dict(graph.nodes(data=True))
         lacking = [node for node, data in nodes.items() if unary not in data]
@@ -117,8 +134,10 @@ def _networkx_unaries(graph: Any, unary: Any) -> Any:
         where, of = "entry in unary", unary
     elif callable(unary) and not isinstance(unary, type):
         lacking, where, of = [], "", {node: unary(node) for node in graph.nodes}
+    elif isinstance(unary, type):
+        raise TypeError(f"unary must give costs for each of the graph's nodes, got the class {unary.__name__}")
     else:  # arrays, in the order of the nodes
-        rows = len(unary) if hasattr(unary, "__len__") else -1
+        rows = len(unary) if isinstance(unary, Sized) else -1
         if rows != len(graph.nodes):
             came = f"{rows} rows" if rows >= 0 else f"a {type(unary).__name__}"
             raise ValueError(f"unary must give costs for each of the graph's {len(graph.nodes)} nodes, got {came}")
@@ -135,7 +154,7 @@ def _networkx_unaries(graph: Any, unary: Any) -> Any:
     return costs
 
 
-def _networkx_weights(edges: list[Any], weight: str | None) -> np.ndarray | None:
+def _networkx_weights(edges: list[NodeEdge], weight: str | None) -> np.ndarray | None:
     if weight is None:
         return None
     weights = np.ones(len(edges))
@@ -148,13 +167,13 @@ def _networkx_weights(edges: list[Any], weight: str | None) -> np.ndarray | None
     return weights
 
 
-def _attribute(data: dict[str, Any], name: str, u: Any, v: Any) -> Any:
+def _attribute(data: Mapping[str, object], name: str, u: Hashable, v: Hashable) -> object:
     if name not in data:
         raise ValueError(f"edge {u!r}, {v!r} has no attribute {name!r}; pairwise names the table of every edge")
     return data[name]
 
 
-def _check_table(table: np.ndarray, name: str, u: Any, v: Any) -> None:
+def _check_table(table: np.ndarray, name: str, u: Hashable, v: Hashable) -> None:
     if table.ndim != 2:
         hint = f'; for one cost and weights give pairwise=Potts(1), weight="{name}"' if table.ndim == 0 else ""
         raise ValueError(
@@ -162,13 +181,16 @@ def _check_table(table: np.ndarray, name: str, u: Any, v: Any) -> None:
         )
 
 
-def _read_sparse(matrix: Any, unaries: Any) -> tuple[np.ndarray, np.ndarray]:
+def _read_sparse(
+    matrix: scipy.sparse.sparray | scipy.sparse.spmatrix, unaries: ArrayLike | Sequence[ArrayLike]
+) -> tuple[np.ndarray, np.ndarray]:
     """The edges and weights of an adjacency matrix, symmetric or one triangle, row by row."""
     if isinstance(matrix, type) or not hasattr(matrix, "tocoo"):
         raise TypeError(f"matrix must be a scipy.sparse array, such as coo_array(matrix), got {type(matrix).__name__}")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"matrix has shape {matrix.shape}, expected (sites, sites)")
-    sites = len(unaries) if getattr(unaries, "ndim", 1) and hasattr(unaries, "__len__") else matrix.shape[0]
+    is_scalar = isinstance(unaries, np.ndarray) and not unaries.ndim  # it has a __len__, which raises
+    sites = len(unaries) if isinstance(unaries, Sized) and not is_scalar else matrix.shape[0]
     if matrix.shape[0] != sites:
         raise ValueError(f"matrix has shape {matrix.shape}, expected {(sites, sites)}: unaries has {sites} sites")
     if matrix.dtype.kind not in "buif":

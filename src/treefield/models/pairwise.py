@@ -1,44 +1,30 @@
 """Pairwise costs: what two neighbouring labels cost together.
 
-Each class checks its parameters, gives its table, and picks the message rule (`treefield.kernels.rules`) that is
-fastest for the signs of the weights. The cost of an edge is the class's own weight times the model's weight of that
-edge.
+Each class checks its parameters, gives its table, and picks the message rule of `treefield.kernels.rules` that is
+fastest for the signs of the weights. The rules are imported where they are used: they need the compiler. The cost of an
+edge is the class's own weight times the model's weight of that edge.
 """
 
 from __future__ import annotations
 
 import abc
-import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from treefield.kernels.kinds import (
-    BinaryRule,
-    CappedTableRule,
-    EnvelopeRule,
-    LinearRule,
-    LinearWindowRule,
-    PottsRule,
-    Rule,
-    SignedPottsRule,
-    TableRule,
-    Truncated,
-    WindowRule,
-)
-from treefield.validation import as_real_array, as_real_scalar, smallest_dtype
+from treefield.backends.graph.edges import EdgeLayout
+from treefield.backends.shared import WeightRange
+from treefield.validation import all_integral, as_real_array, as_real_scalar, smallest_dtype
+
+if TYPE_CHECKING:
+    from treefield.backends.grid.lattice import Lattice
+    from treefield.kernels.rules.rule import Rule
+    from treefield.kernels.rules.truncated import Truncated
 
 _WIDEST_WINDOW = 400  # labels: beyond, the lower envelope beats the window
 _SHORT_WINDOW = 4  # labels to either side: up to here, the window beats the distance transform
-
-
-class WeightRange(NamedTuple):
-    """The least and the largest weight of an edge, and the cost of a forbidden pair, weight included."""
-
-    least: float
-    largest: float
-    forbidden: float
 
 
 class Pairwise(abc.ABC):
@@ -46,32 +32,43 @@ class Pairwise(abc.ABC):
 
     weight: float = 1.0
 
-    def table(self, labels: int) -> np.ndarray:
+    def table(self, n_labels: int) -> np.ndarray:
         """V as a float64 array [first label, second label], without the weight."""
         raise TypeError(f"{type(self).__name__} has no table")
 
-    def costs(self, labels: int) -> np.ndarray:
-        """Every value that V has, in any number and order: less than the table where that is known."""
-        return self.table(labels)
+    def costs(self, n_labels: int) -> np.ndarray:
+        """Every value of the table at least once, in any order."""
+        return self.table(n_labels)
 
     @abc.abstractmethod
     def is_whole(self) -> bool:
         """Whether every value of V is an integer."""
 
-    def rule(self, labels: int, dtype: np.dtype, weights: WeightRange) -> Rule:
+    def edge_tables(self, lattice: Lattice, n_labels: int) -> np.ndarray | None:
+        """The tables of all edges of a grid, flat; None if all edges share one."""
+        return None
+
+    def edge_layout(self, n_labels: int, has_negative_weights: bool) -> EdgeLayout:
+        """How the kernels of graphs see the cost."""
+        return EdgeLayout("tables", table=self.table(n_labels))
+
+    def rule(self, n_labels: int, dtype: np.dtype, weights: WeightRange) -> Rule:
         """The message rule for kernels, in the arithmetic of `dtype`."""
-        table = self.table(labels).reshape(-1)
+        from treefield.kernels.rules.binary import BinaryRule
+        from treefield.kernels.rules.table import CappedTableRule, TableRule
+
+        table = self.table(n_labels).reshape(-1)
         forbidden = np.isinf(table)
         if not forbidden.any():
             # a constant does not change which labels are best: messages need only the differences
-            return (BinaryRule if labels == 2 else TableRule)((table - table.min()).astype(dtype), table)
+            return (BinaryRule if n_labels == 2 else TableRule)((table - table.min()).astype(dtype), table)
         least = 0.0 if forbidden.all() else table.min()
         if weights.least < weights.largest:
             largest = float(np.finfo(dtype).max)
             raised = np.where(forbidden, largest, table - least).astype(dtype)
             return CappedTableRule(raised, np.where(forbidden, largest, table), np.array([weights.forbidden], dtype))
         table = np.where(forbidden, 2 * weights.forbidden / weights.largest, table)
-        return (BinaryRule if labels == 2 else TableRule)((table - least).astype(dtype), table)
+        return (BinaryRule if n_labels == 2 else TableRule)((table - least).astype(dtype), table)
 
 
 class Potts(Pairwise):
@@ -91,25 +88,30 @@ class Potts(Pairwise):
     def __repr__(self) -> str:
         return f"Potts({self.weight:g})"
 
-    def table(self, labels: int) -> np.ndarray:
-        return 1.0 - np.eye(labels)
+    def table(self, n_labels: int) -> np.ndarray:
+        return 1.0 - np.eye(n_labels)
 
-    def costs(self, labels: int) -> np.ndarray:
-        return np.arange(min(labels, 2), dtype=np.float64)
+    def costs(self, n_labels: int) -> np.ndarray:
+        return np.arange(min(n_labels, 2), dtype=np.float64)
 
     def is_whole(self) -> bool:
         return True
 
-    def rule(self, labels: int, dtype: np.dtype, weights: WeightRange) -> Rule:
-        if labels == 2:
-            return super().rule(labels, dtype, weights)
+    def edge_layout(self, n_labels: int, has_negative_weights: bool) -> EdgeLayout:
+        return EdgeLayout("potts", largest_costs=(np.arange(n_labels) > 0).astype(np.float64))
+
+    def rule(self, n_labels: int, dtype: np.dtype, weights: WeightRange) -> Rule:
+        from treefield.kernels.rules.potts import PottsRule, SignedPottsRule
+
+        if n_labels == 2:
+            return super().rule(n_labels, dtype, weights)
         return (SignedPottsRule if weights.least < 0 else PottsRule)()
 
 
 class _Truncated(Pairwise):
     """weight * min(distance(v_a, v_b), cutoff) for labels at positions v."""
 
-    def __init__(self, weight: float, cutoff: float, values: Any = None) -> None:
+    def __init__(self, weight: float, cutoff: float, values: ArrayLike | None = None) -> None:
         self.weight = as_real_scalar(weight, "weight")
         self.cutoff = as_real_scalar(cutoff, "cutoff", infinite=True)
         if self.cutoff < 0:
@@ -129,37 +131,39 @@ class _Truncated(Pairwise):
             values = f", values={self.values.tolist() if few else f'<{len(self.values)} positions>'}"
         return f"{type(self).__name__}({self.weight:g}, {self.cutoff:g}{values})"
 
-    def positions(self, labels: int) -> np.ndarray:
+    def positions(self, n_labels: int) -> np.ndarray:
         """Where the labels lie."""
         if self.values is None:
-            return np.arange(labels, dtype=np.float64)
-        if len(self.values) != labels:
-            raise ValueError(f"values has {len(self.values)} positions, but unary has {labels} labels")
+            return np.arange(n_labels, dtype=np.float64)
+        if len(self.values) != n_labels:
+            raise ValueError(f"values has {len(self.values)} positions, but unary has {n_labels} labels")
         return self.values
 
     @staticmethod
     def _distance(difference: np.ndarray) -> np.ndarray:
         return np.abs(difference)
 
-    def table(self, labels: int) -> np.ndarray:
-        v = self.positions(labels)
+    def table(self, n_labels: int) -> np.ndarray:
+        v = self.positions(n_labels)
         table = np.minimum(self._distance(v[:, None] - v[None, :]), self.cutoff)
         if not np.isfinite(table).all():
             raise ValueError(f"values from {v.min():g} to {v.max():g} are too far apart: their distance overflows")
         return table
 
-    def costs(self, labels: int) -> np.ndarray:
+    def costs(self, n_labels: int) -> np.ndarray:
         if self.values is not None:
-            return self.table(labels)
-        return np.minimum(self._distance(np.arange(labels, dtype=np.float64)), self.cutoff)
+            return self.table(n_labels)
+        return np.minimum(self._distance(np.arange(n_labels, dtype=np.float64)), self.cutoff)
 
     def is_whole(self) -> bool:
         # of positions that are not integers, rounding may make the distances whole
-        return are_integers(np.append([] if self.values is None else self.values, self.cutoff))
+        return all_integral(np.append([] if self.values is None else self.values, self.cutoff))
 
-    def _truncated(self, labels: int, dtype: np.dtype) -> Truncated | None:
+    def _truncated(self, n_labels: int, dtype: np.dtype) -> Truncated | None:
         """For the rules; None if the positions do not ascend."""
-        v = self.positions(labels)
+        from treefield.kernels.rules.truncated import Truncated
+
+        v = self.positions(n_labels)
         steps = np.diff(v)
         if np.any(steps < 0):
             return None
@@ -188,10 +192,20 @@ class TruncatedLinear(_Truncated):
            [2., 2., 1., 0.]])
     """
 
-    def rule(self, labels: int, dtype: np.dtype, weights: WeightRange) -> Rule:
-        truncated = None if labels == 2 or weights.least < 0 else self._truncated(labels, dtype)
+    def edge_layout(self, n_labels: int, has_negative_weights: bool) -> EdgeLayout:
+        positions = self.positions(n_labels)
+        if has_negative_weights or not bool((np.diff(positions) >= 0).all()):
+            return super().edge_layout(n_labels, has_negative_weights)
+        distances = positions - positions[0]
+        cutoff = min(self.cutoff, float(distances[-1]))
+        return EdgeLayout("linear", positions=np.append(positions, cutoff), largest_costs=np.minimum(distances, cutoff))
+
+    def rule(self, n_labels: int, dtype: np.dtype, weights: WeightRange) -> Rule:
+        from treefield.kernels.rules.linear import LinearRule, LinearWindowRule
+
+        truncated = None if n_labels == 2 or weights.least < 0 else self._truncated(n_labels, dtype)
         if truncated is None:
-            return super().rule(labels, dtype, weights)
+            return super().rule(n_labels, dtype, weights)
         costs = self._window(truncated)
         if truncated.spacing > 0 and len(costs) <= _SHORT_WINDOW:
             return LinearWindowRule(truncated, costs)
@@ -216,13 +230,15 @@ class TruncatedQuadratic(_Truncated):
         with np.errstate(over="ignore"):
             return difference * difference
 
-    def rule(self, labels: int, dtype: np.dtype, weights: WeightRange) -> Rule:
-        truncated = None if labels == 2 or weights.least < 0 else self._truncated(labels, dtype)
+    def rule(self, n_labels: int, dtype: np.dtype, weights: WeightRange) -> Rule:
+        from treefield.kernels.rules.quadratic import EnvelopeRule, WindowRule
+
+        truncated = None if n_labels == 2 or weights.least < 0 else self._truncated(n_labels, dtype)
         if truncated is None:
-            return super().rule(labels, dtype, weights)
+            return super().rule(n_labels, dtype, weights)
         costs = self._window(truncated)
         if truncated.spacing == 0 or 2 * len(costs) > _WIDEST_WINDOW:
-            return EnvelopeRule(truncated, np.empty(labels, np.int64), np.empty(labels + 1))
+            return EnvelopeRule(truncated, np.empty(n_labels, np.int64), np.empty(n_labels + 1))
         return WindowRule(truncated, costs)
 
 
@@ -236,23 +252,26 @@ class Table(Pairwise):
     >>> ising = tf.Table([[1, -1], [-1, 1]])
     """
 
-    def __init__(self, V: Any) -> None:
+    def __init__(self, V: ArrayLike) -> None:
         array = as_real_array(V, "V")
         self.V = array.astype(smallest_dtype(array, "V")).astype(np.float64)
         if self.V.ndim != 2 or self.V.shape[0] != self.V.shape[1] or self.V.size == 0:
             raise ValueError(f"V must be a square table (labels, labels), got shape {self.V.shape}")
-        refuse_nan(self.V, "V")
+        check_no_nan(self.V, "V")
 
     def __repr__(self) -> str:
         return f"Table({self.V.tolist()})" if self.V.size <= 16 else f"Table(<{self.V.shape[0]} x {self.V.shape[1]}>)"
 
-    def table(self, labels: int) -> np.ndarray:
-        if len(self.V) != labels:
-            raise ValueError(f"unary has {labels} labels but the table is {self.V.shape}")
+    def table(self, n_labels: int) -> np.ndarray:
+        if len(self.V) != n_labels:
+            raise ValueError(f"unary has {n_labels} labels but the table is {self.V.shape}")
         return self.V
 
     def is_whole(self) -> bool:
-        return are_integers(self.V)
+        return all_integral(self.V)
+
+    def edge_layout(self, n_labels: int, has_negative_weights: bool) -> EdgeLayout:
+        return EdgeLayout("tables", table=self.V)  # sites without edges may have more labels
 
 
 class EdgeTables(Pairwise):
@@ -262,20 +281,20 @@ class EdgeTables(Pairwise):
     more; a periodic axis has as many entries as sites. They are copied into one array of 4 or 8 bytes a value.
     """
 
-    def __init__(self, tables: Sequence[Any]) -> None:
+    def __init__(self, tables: Sequence[ArrayLike] | np.ndarray) -> None:
         if not isinstance(tables, list | tuple):
             raise TypeError(f"tables must be a list of arrays, one per axis, got {type(tables).__name__}")
         self.tables = [as_real_array(table, f"tables[{axis}]") for axis, table in enumerate(tables)]
         for axis, table in enumerate(self.tables):
-            refuse_nan(table, f"tables[{axis}]")
+            check_no_nan(table, f"tables[{axis}]")
 
     def __repr__(self) -> str:
         return f"EdgeTables({', '.join(str(table.shape) for table in self.tables)})"
 
     def is_whole(self) -> bool:
-        return all(are_integers(table) for table in self.tables)
+        return all(all_integral(table) for table in self.tables)
 
-    def flat(self, lattice: Any, labels: int) -> np.ndarray:
+    def edge_tables(self, lattice: Lattice, n_labels: int) -> np.ndarray:
         """All tables one after the other, [edge][first][second], as float32 if that is exact and float64 otherwise."""
         shapes = lattice.edge_shapes
         if len(self.tables) != len(shapes):
@@ -284,84 +303,53 @@ class EdgeTables(Pairwise):
                 f"EdgeTables has {len(self.tables)} arrays, expected one for each of the grid's {len(shapes)} {kind}"
             )
         for number, table in enumerate(self.tables):
-            expected = (*shapes[number], labels, labels)
+            expected = (*shapes[number], n_labels, n_labels)
             if table.shape != expected:
-                unary = f"for unary of shape {(*lattice.shape, labels)}"
+                unary = f"for unary of shape {(*lattice.shape, n_labels)}"
                 raise ValueError(f"tables[{number}] has shape {table.shape}, expected {expected} {unary}")
         kept = [smallest_dtype(table, "tables") for table in self.tables]
         dtype = np.result_type(np.float32, *kept)
         if not any(table.size for table in self.tables):  # no edges: kernels read one all the same
-            return np.zeros(labels * labels, dtype)
+            return np.zeros(n_labels * n_labels, dtype)
         return np.concatenate(
             [np.zeros(1, dtype), *(table.astype(dtype, copy=False).reshape(-1) for table in self.tables)]
         )[1:]
 
 
-def edge_shape(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
-    """The shape of the edges along one axis of a grid."""
-    return tuple(n - (a == axis) for a, n in enumerate(shape))
-
-
-def as_pairwise(pairwise: Any, labels: int) -> Pairwise:
-    """One of the classes above; a Python function of two labels becomes a `Table`."""
+def as_pairwise(pairwise: Pairwise | ArrayLike | Callable[[int, int], float], n_labels: int) -> Pairwise:
+    """One of the classes above: an (L, L) array becomes a `Table`, and so does a function of two labels."""
     if isinstance(pairwise, Pairwise):
         return pairwise
     if callable(pairwise) and not isinstance(pairwise, type):
-        return Table(_tabulate(pairwise, labels))
+        return Table(_tabulate(pairwise, n_labels))
+    if isinstance(pairwise, np.ndarray | list | tuple):
+        table = as_real_array(pairwise, "pairwise")
+        if table.shape != (n_labels, n_labels):
+            raise ValueError(
+                f"pairwise has shape {table.shape}, expected ({n_labels}, {n_labels}): a cost for each pair of labels"
+            )
+        return Table(table)
     raise TypeError(
-        "pairwise must be Potts, TruncatedLinear, TruncatedQuadratic, Table, EdgeTables or a function of two labels, "
-        f"got {pairwise!r}" + ("; did you mean Table(V)?" if isinstance(pairwise, np.ndarray | list) else "")
+        "pairwise must be Potts, TruncatedLinear, TruncatedQuadratic, Table, EdgeTables, an (L, L) array or a function "
+        f"of two labels, got {pairwise!r}"
     )
 
 
-def _tabulate(function: Callable[[int, int], float], labels: int) -> np.ndarray:
-    table = np.empty((labels, labels))
-    for a in range(labels):
-        for b in range(labels):
+def _tabulate(function: Callable[[int, int], float], n_labels: int) -> np.ndarray:
+    table = np.empty((n_labels, n_labels))
+    for a in range(n_labels):
+        for b in range(n_labels):
             name = f"what the pairwise function gives for labels ({a}, {b})"
             table[a, b] = as_real_scalar(function(a, b), name, infinite=True)
-    refuse_nan(table, "the table of the pairwise function")
+    check_no_nan(table, "the table of the pairwise function")
     return table
 
 
-def refuse_nan(array: np.ndarray, name: str) -> None:
-    """Refuse costs that are none."""
+def check_no_nan(array: np.ndarray, name: str) -> None:
+    """Raise for NaN and -inf."""
     if array.size and array.dtype.kind == "f":
         low = array.min()
         if np.isnan(low):
             raise ValueError(f"{name} holds NaN; every cost must be a number (use +inf for a forbidden pair)")
         if low == -np.inf:
             raise ValueError(f"{name} holds -inf; costs may be +inf (forbidden) but not -inf")
-
-
-def are_integers(costs: np.ndarray) -> bool:
-    """Whether all costs are integers; forbidden ones count as such."""
-    return costs.dtype.kind in "bui" or bool(np.all(costs == np.floor(costs)))
-
-
-def is_float32(number: float) -> bool:
-    """Whether float32 holds a number exactly."""
-    with np.errstate(over="ignore"):
-        return float(np.float32(number)) == number
-
-
-def largest_finite(costs: np.ndarray) -> float:
-    """The largest magnitude of a finite cost; 0 if there is none."""
-    low, high, _ = finite_range(costs)
-    return max(abs(low), abs(high))
-
-
-def finite_range(array: np.ndarray) -> tuple[float, float, bool]:
-    """The least and the greatest finite value, and whether there are infinite ones; by rows, so that it needs no second
-    array."""
-    if array.size == 0:
-        return 0.0, 0.0, False
-    high = float(array.max())
-    if math.isfinite(high):
-        return float(array.min()), high, False
-    low, high = math.inf, -math.inf
-    for row in array if array.ndim > 2 else [array]:
-        finite = row[np.isfinite(row)]
-        if finite.size:
-            low, high = min(low, float(finite.min())), max(high, float(finite.max()))
-    return (low, high, True) if low <= high else (0.0, 0.0, True)

@@ -9,7 +9,7 @@ from treefield.moves.accept import Always, Greedy, Metropolis, PerComponent
 from treefield.moves.balls import BallJump
 from treefield.moves.boxes import BoxJump
 from treefield.moves.heat import HeatJump
-from treefield.moves.messages import MessageJump
+from treefield.moves.message_jump import MessageJump
 from treefield.moves.mixed import MixedJump
 from treefield.moves.reset import BetaJump, LevyJump, UniformJump
 from treefield.moves.segments import SegmentJump

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import abc
 import math
-from typing import Any
 
 import numpy as np
 
-from treefield.moves.protocol import restore, state_of
+from treefield.moves.common import restore, state_of
+from treefield.protocols import Decides, Model
 from treefield.validation import as_count, as_real_scalar, fields
 
 _RAISE = 0.8  # the paper's factor on beta
@@ -32,8 +32,8 @@ class _Rule(abc.ABC):
     def decide(self, finite: np.ndarray, forbidden: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Which changes to take, given what they add to the finite costs and to the number of forbidden ones."""
 
-    def __call__(self, mrf: Any, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float | None:
-        _, finite, forbidden = mrf.components(x, y)
+    def __call__(self, mrf: Model, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float | None:
+        _, finite, forbidden = mrf.backend.components(x, y)
         whole = np.array([finite.sum()]), np.array([forbidden.sum()])
         if not self.decide(*whole, rng)[0]:
             return None
@@ -89,10 +89,12 @@ class Metropolis(_Rule):
         elif rate > _HIGH:
             self.beta = min(_MOST, self.beta / _RAISE)
 
-    def get_state(self) -> dict[str, Any]:
+    def get_state(self) -> dict[str, float]:
+        """The inverse temperature and what it was adapted to."""
         return {"beta": self.beta, "taken": self.taken, "tried": self.tried}
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(self, state: object) -> None:
+        """Restore a state that `get_state` returned; raise an error for any other."""
         beta, taken, tried = fields(state, "the state of Metropolis", "beta", "taken", "tried")
         beta = as_real_scalar(beta, "beta", infinite=True)
         if not _LEAST <= beta <= _MOST if self.adapts else beta != self.beta:
@@ -142,24 +144,26 @@ class PerComponent:
     (-4.0, array([[0, 0, 1]], dtype=int32))
     """
 
-    def __init__(self, rule: Any = None) -> None:
+    def __init__(self, rule: Decides | None = None) -> None:
         self.rule = Greedy() if rule is None else rule
-        if isinstance(rule, type) or not hasattr(self.rule, "decide"):
+        if isinstance(self.rule, type) or not isinstance(self.rule, Decides):
             raise TypeError(f"rule must be Greedy(), Metropolis() or Always(), got {rule!r}")
 
     def __repr__(self) -> str:
         return f"PerComponent({self.rule!r})"
 
-    def __call__(self, mrf: Any, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float | None:
-        numbers, finite, forbidden = mrf.components(x, y)
+    def __call__(self, mrf: Model, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float | None:
+        numbers, finite, forbidden = mrf.backend.components(x, y)
         taken = self.rule.decide(finite, forbidden, rng)
         if not taken.any():
             return None
-        mrf.apply_components(x, y, numbers, taken)
+        mrf.backend.apply_components(x, y, numbers, taken)
         return float(finite[taken].sum())
 
-    def get_state(self) -> Any:
+    def get_state(self) -> object:
+        """The state of the rule; None if it has none."""
         return state_of(self.rule)
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: object) -> None:
+        """Restore a state that `get_state` returned; raise an error for any other."""
         restore(self.rule, state)

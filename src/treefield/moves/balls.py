@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from treefield.moves.protocol import ascending
+from treefield.moves.common import as_size_range
+from treefield.protocols import Model
 from treefield.validation import as_choice, as_flat_input, as_real_scalar
 
 
@@ -36,7 +36,7 @@ class BallJump:
 
     def __init__(self, label: str = "scramble", size: tuple[int, int] = (4, 64), density: float = 0.5) -> None:
         self.label = as_choice(label, "label", ("scramble", "best", "neighbour", "random"))
-        self.size = ascending(size, "size", "number of sites")
+        self.size = as_size_range(size, "size", "number of sites")
         self.density = as_real_scalar(density, "density")
         if self.density <= 0:
             raise ValueError(f"density must be above 0, got {self.density}")
@@ -44,43 +44,34 @@ class BallJump:
     def __repr__(self) -> str:
         return f"BallJump({self.label!r}, size={self.size}, density={self.density})"
 
-    def work(self, mrf: Any) -> float:
+    def work(self, mrf: Model) -> float:
         """What a jump takes, in sites x labels."""
-        return self.density * mrf.size * (2 * mrf.labels + 4 if self.label == "best" else 1)
+        return self.density * mrf.size * (2 * mrf.n_labels + 4 if self.label == "best" else 1)
 
-    def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
+    def __call__(self, x: np.ndarray, mrf: Model, rng: np.random.Generator) -> np.ndarray:
         """Return a changed copy of `x`."""
-        from treefield.kernels import balls
-
-        if not hasattr(mrf, "kernel_graph"):
-            raise TypeError(f"BallJump is for graphs; on a {type(mrf).__name__} use BoxJump, or take its to_graph()")
-        flat, y = as_flat_input(x, mrf), x.copy()
-        graph, out = mrf.kernel_graph(), y.reshape(-1)
-        centres, ends, sites, seen = self._draw(mrf, graph, rng)
+        balls = mrf.backend.balls
+        if balls is None:
+            raise TypeError(f"BallJump is for graphs; on a {type(mrf).__name__} use BoxJump, or its to_graph()")
+        flat, y = as_flat_input(x, mrf.backend), x.copy()
+        centres, sizes = self._draw(mrf.size, rng)
+        ends, sites = balls.draw(centres, sizes)
         if self.label == "scramble":
-            balls.scramble_sites(graph, out, sites, rng.integers(2**63, dtype=np.uint64))
+            balls.scramble(y, sites, rng.integers(2**63, dtype=np.uint64))
         elif self.label == "best":
-            seen[:] = -1
-            balls.best_balls(graph, out, ends, sites, seen, np.empty(mrf.labels))
+            balls.fill_best(y, ends, sites)
         else:
-            labels = mrf.random_labels(rng, centres)
+            labels = mrf.backend.random_labels(rng, centres)
             if self.label == "neighbour":
-                degrees = np.diff(graph.starts)[centres]
-                near = graph.starts[centres] + (rng.random(len(centres)) * degrees).astype(np.int64)
-                labels = flat[np.where(degrees > 0, graph.beside[np.minimum(near, len(graph.beside) - 1)], centres)]
-            balls.fill_balls(graph, out, ends, sites, labels)
+                labels = flat[balls.neighbours(centres, rng)]
+            balls.fill(y, ends, sites, labels)
         return y
 
-    def _draw(self, mrf: Any, graph: Any, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
-        """The balls' centres, where each one's sites end, and these; and the space that the kernel has used."""
-        from treefield.kernels.balls import draw_balls
-
+    def _draw(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """The centres of the balls, and how many sites each has."""
         least, most = self.size
         mean = least if least == most else (most - least) / math.log(most / least)
-        number = max(1, round(self.density * mrf.size / min(mean, mrf.size)))
-        centres = rng.integers(mrf.size, size=number, dtype=np.int32)
+        number = max(1, round(self.density * size / min(mean, size)))
+        centres = rng.integers(size, size=number, dtype=np.int32)
         sizes = np.exp(rng.uniform(math.log(least), math.log(most + 1), number)).astype(np.int64)
-        sizes = np.minimum(sizes, mrf.size)
-        ends, sites = np.empty(number, np.int64), np.empty(int(sizes.sum()), np.int32)
-        seen = np.full(mrf.size, -1, np.int32)
-        return centres, ends, sites[: draw_balls(graph, centres, sizes, ends, sites, seen)], seen
+        return centres, np.minimum(sizes, size)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from treefield.moves.protocol import ascending
-from treefield.validation import as_choice, as_flat_input, as_real_scalar, check_has_lines
+from treefield.moves.common import as_size_range
+from treefield.protocols import Model
+from treefield.validation import as_choice, as_flat_input, as_real_scalar
 
 
 class BoxJump:
@@ -36,7 +36,7 @@ class BoxJump:
 
     def __init__(self, label: str = "best", size: tuple[int, int] = (3, 24), density: float = 0.5) -> None:
         self.label = as_choice(label, "label", ("best", "neighbour", "random", "scramble"))
-        self.size = ascending(size, "size", "side of a box")
+        self.size = as_size_range(size, "size", "side of a box")
         self.density = as_real_scalar(density, "density")
         if self.density <= 0:
             raise ValueError(f"density must be above 0, got {self.density}")
@@ -44,33 +44,28 @@ class BoxJump:
     def __repr__(self) -> str:
         return f"BoxJump({self.label!r}, size={self.size}, density={self.density})"
 
-    def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
-        from treefield.kernels import regions
-
-        check_has_lines(mrf, "BoxJump is for grids", "use BallJump")
-        as_flat_input(x, mrf)
+    def __call__(self, x: np.ndarray, mrf: Model, rng: np.random.Generator) -> np.ndarray:
+        """Return a changed copy of `x`."""
+        boxes = mrf.backend.boxes
+        if boxes is None:
+            raise TypeError(f"BoxJump is for grids, got a {type(mrf).__name__}; use BallJump")
+        as_flat_input(x, mrf.backend)
         y = x.copy()
-        shape = np.array((1, *mrf.shape)[-3:])
-        low, high = self._draw(shape, rng)
-        boxes = shape, low.reshape(-1), high.reshape(-1)
+        low, high = self._draw(boxes.shape, rng)
         if self.label == "scramble":
-            regions.scramble_boxes(y.reshape(-1), *boxes, mrf.labels, rng.integers(2**63, dtype=np.uint64))
+            boxes.scramble(y, low, high, rng.integers(2**63, dtype=np.uint64))
         elif self.label == "best":
-            model = y.reshape(-1), mrf.flat_unary, mrf.labels, mrf.kernel_grid(), mrf.rule(np.float64)
-            work = np.empty(mrf.labels + 8), np.empty(3 * mrf.labels)
-            regions.best_boxes(*model, mrf.big, mrf.has_edge_tables, mrf.has_diagonal, *boxes, *work)
+            boxes.fill_best(y, low, high)
+        elif self.label == "random":
+            boxes.fill(y, low, high, rng.integers(mrf.n_labels, size=len(low), dtype=np.int32))
         else:
-            if self.label == "random":
-                labels = rng.integers(mrf.labels, size=len(low), dtype=np.int32)
-            else:
-                near = np.minimum(np.maximum(rng.integers(low - 1, high + 1), 0), shape - 1)
-                labels = x.reshape(shape)[tuple(near.T)]
-            regions.fill_boxes(y.reshape(-1), *boxes, labels)
+            near = np.minimum(np.maximum(rng.integers(low - 1, high + 1), 0), boxes.shape - 1)
+            boxes.fill(y, low, high, x.reshape(boxes.shape)[tuple(near.T)])
         return y
 
-    def work(self, mrf: Any) -> float:
+    def work(self, mrf: Model) -> float:
         """What a jump takes, in sites x labels."""
-        return self.density * mrf.size * (2 * mrf.labels + 4 if self.label == "best" else 1)
+        return self.density * mrf.size * (2 * mrf.n_labels + 4 if self.label == "best" else 1)
 
     def _draw(self, shape: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """The corners of the boxes, [box][axis]. Boxes may reach over the border, so that it is met as often as the

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from treefield.moves.protocol import ascending, falling, usual_temperatures
+from treefield.moves.common import as_size_range, as_temperatures, usual_temperatures
+from treefield.protocols import Cools, Model
 from treefield.validation import as_flat_input, check_model
 
 _LEAST, _SHORT, _LONG = 8, 16, 4096  # sweeps: the fewest, and between which numbers the most are
@@ -47,36 +46,37 @@ class HeatJump:
         temperatures: tuple[float, float] | None = None,
         trees: bool = False,
     ) -> None:
-        self.sweeps = None if sweeps is None else ascending(sweeps, "sweeps", "number of sweeps")
-        self.temperatures = None if temperatures is None else falling(temperatures)
+        self.sweeps = None if sweeps is None else as_size_range(sweeps, "sweeps", "number of sweeps")
+        self.temperatures = None if temperatures is None else as_temperatures(temperatures)
         self.trees = bool(trees)
-        self._mrf: Any = None
+        self._mrf: Model | None = None
         self._made = 0
 
     def __repr__(self) -> str:
         given = {"sweeps": self.sweeps, "temperatures": self.temperatures, "trees": self.trees or None}
         return f"HeatJump({', '.join(f'{name}={value}' for name, value in given.items() if value is not None)})"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return vars(self) | {"_mrf": None}  # what belongs to a model is created again
 
-    def work(self, mrf: Any) -> float:
+    def work(self, mrf: Model) -> float:
         """What the last jump took, in sites x labels."""
-        return self._made * (mrf.sweep_work / 2 if self.trees else float(mrf.size * mrf.labels))
+        return self._made * (mrf.backend.sweep_work / 2 if self.trees else float(mrf.size * mrf.n_labels))
 
-    def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
+    def __call__(self, x: np.ndarray, mrf: Model, rng: np.random.Generator) -> np.ndarray:
         """Return a changed copy of `x`."""
         check_model(mrf)
-        as_flat_input(x, mrf)
-        if self.trees and not hasattr(mrf, "tree_sampler"):
-            raise TypeError(f"HeatJump(trees=True) is for graphs, got a {type(mrf).__name__}; leave trees out")
+        as_flat_input(x, mrf.backend)
         if self._mrf is not mrf:
-            self._mrf, self._sampler = mrf, mrf.tree_sampler() if self.trees else mrf.sampler()
-            # a scale that depends on the model alone, so that a resumed search goes on with the same
+            sampler: Cools | None = mrf.backend.tree_sampler() if self.trees else mrf.backend.sampler()
+            if sampler is None:
+                raise TypeError(f"HeatJump(trees=True) is for graphs, got a {type(mrf).__name__}; leave trees out")
+            self._mrf, self._sampler = mrf, sampler
+            # temperatures depend on the model alone, so that a resumed search makes the same jumps
             hot, cold = self.temperatures or usual_temperatures(mrf, np.random.default_rng(0))
             self._usual = hot * _HOTTER if self.trees and self.temperatures is None else hot, cold
         hot, cold = self._usual
-        least, most = self.sweeps or (_LEAST, min(max(_WORK // (mrf.size * mrf.labels), _SHORT), _LONG))
+        least, most = self.sweeps or (_LEAST, min(max(_WORK // (mrf.size * mrf.n_labels), _SHORT), _LONG))
         self._made = round(least * (most / least) ** rng.random())
         warmest = cold * (hot / cold) ** rng.random()
         coldest = cold * _COLDER ** (rng.random() ** 2)

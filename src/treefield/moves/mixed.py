@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from treefield.moves.balls import BallJump
 from treefield.moves.boxes import BoxJump
+from treefield.moves.common import own_work, restore, state_of
 from treefield.moves.heat import HeatJump
-from treefield.moves.protocol import own_work, restore, state_of
 from treefield.moves.segments import SegmentJump
+from treefield.protocols import Jump, Learns, Model
 from treefield.validation import as_count, as_non_negative, fields
 
 _MEMORY = 0.5  # how much of what a kind has won counts after its next use
@@ -19,7 +19,7 @@ _NOTHING = 1e-200  # a rate below is that of kinds that have long won nothing
 _FLOOR = 0.1  # the share of jumps that are spread evenly over all kinds
 
 
-def _on_grids() -> list[Any]:
+def _on_grids() -> list[Jump]:
     return [
         BoxJump("scramble", size=(8, 8), density=1.0),
         BoxJump("best", size=(3, 12)),
@@ -30,7 +30,7 @@ def _on_grids() -> list[Any]:
     ]
 
 
-def _on_graphs() -> list[Any]:
+def _on_graphs() -> list[Jump]:
     return [
         BallJump("scramble", size=(16, 128), density=1.0),
         BallJump("scramble", size=(2, 16), density=0.2),
@@ -63,7 +63,7 @@ class MixedJump:
     >>> jump = tf.moves.MixedJump([tf.moves.BoxJump("best"), tf.moves.SegmentJump("shift")])
     """
 
-    def __init__(self, jumps: Sequence[Any] | None = None) -> None:
+    def __init__(self, jumps: Sequence[Jump] | None = None) -> None:
         self.kind = None if jumps is None else "own"
         jumps = _USUAL["grid"]() if jumps is None else jumps
         if not isinstance(jumps, list | tuple) or not jumps:
@@ -73,7 +73,7 @@ class MixedJump:
                 raise TypeError(f"jumps[{number}] must be a function of (x, mrf, rng), got {jump!r}")
         self._use(jumps)
 
-    def _use(self, jumps: Sequence[Any]) -> None:
+    def _use(self, jumps: Sequence[Jump]) -> None:
         self.jumps = list(jumps)
         self.won = np.zeros(len(jumps))
         self.spent = np.zeros(len(jumps))
@@ -89,8 +89,8 @@ class MixedJump:
     def __repr__(self) -> str:
         return f"MixedJump({self.jumps})" if self.kind == "own" else "MixedJump()"
 
-    def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
-        self._suit("grid" if hasattr(mrf, "kernel_grid") else "graph")
+    def __call__(self, x: np.ndarray, mrf: Model, rng: np.random.Generator) -> np.ndarray:
+        self._suit("grid" if mrf.backend.has_lines else "graph")
         self.last = self._choose(rng)
         self.uses[self.last] += 1
         return self.jumps[self.last](x, mrf, rng)
@@ -106,24 +106,26 @@ class MixedJump:
         odds = _FLOOR / len(rates) + (1 - _FLOOR) * odds / odds.sum()
         return int(rng.choice(len(rates), p=odds / odds.sum()))
 
-    def work(self, mrf: Any) -> float:
+    def work(self, mrf: Model) -> float:
         """What the last jump took, in sites x labels."""
         return own_work(self.jumps[self.last], mrf)
 
     def learn(self, won: float, work: float) -> None:
-        """Told by the search: the energy that the last jump won, and the work it took."""
+        """Note the energy that the last jump won, and the work it took."""
         self.won[self.last] = _MEMORY * self.won[self.last] + won
         self.spent[self.last] = _MEMORY * self.spent[self.last] + work
         inner = self.jumps[self.last]
-        if hasattr(inner, "learn"):
+        if isinstance(inner, Learns):
             inner.learn(won, work)
 
-    def get_state(self) -> dict[str, Any]:
+    def get_state(self) -> dict[str, object]:
+        """What each kind has won and spent, and the states of the jumps."""
         inner = [state_of(jump) for jump in self.jumps]
         learnt = {name: getattr(self, name).tolist() for name in ("won", "spent", "uses")}
         return learnt | {"last": self.last, "jumps": inner, "kind": self.kind}
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(self, state: object) -> None:
+        """Restore a state that `get_state` returned; raise an error for any other."""
         names = "won", "spent", "uses", "jumps", "last", "kind"
         *lists, last, kind = fields(state, "the state of MixedJump", *names)
         if kind not in (("own",) if self.kind == "own" else (None, *_USUAL)):

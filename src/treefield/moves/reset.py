@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import abc
-from typing import Any
 
 import numpy as np
 
+from treefield.protocols import Model
 from treefield.validation import as_real_scalar
 
 
@@ -17,11 +17,11 @@ class _ResetJump(abc.ABC):
     def share(self, rng: np.random.Generator) -> float:
         """The share of the sites to reset."""
 
-    def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
+    def __call__(self, x: np.ndarray, mrf: Model, rng: np.random.Generator) -> np.ndarray:
         y = x.copy()
         count = max(1, round(self.share(rng) * mrf.size))
         sites = rng.choice(mrf.size, count, replace=False, shuffle=False)
-        y.reshape(-1)[sites] = mrf.random_labels(rng, sites)
+        y.reshape(-1)[sites] = mrf.backend.random_labels(rng, sites)
         return y
 
 
@@ -96,14 +96,14 @@ class LevyJump(_ResetJump):
         return self.rho_min * (1 + u * ((self.rho_max / self.rho_min) ** power - 1)) ** (1 / power)
 
 
-def _share(value: Any, name: str) -> float:
+def _share(value: object, name: str) -> float:
     number = as_real_scalar(value, name)
     if not 0 < number <= 1:
         raise ValueError(f"{name} is a share of the sites and must be above 0 and at most 1, got {number:g}")
     return number
 
 
-def _positive(value: Any, name: str) -> float:
+def _positive(value: object, name: str) -> float:
     number = as_real_scalar(value, name)
     if number <= 0:
         raise ValueError(f"{name} must be above 0, got {number:g}")

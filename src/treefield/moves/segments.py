@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from treefield.protocols import Model
 from treefield.validation import as_choice, as_count, as_flat_input, as_real_scalar
 
 
@@ -44,24 +43,24 @@ class SegmentJump:
         shift = f", shift={self.shift}" if self.label == "shift" else ""
         return f"SegmentJump({self.label!r}, share={self.share}{shift})"
 
-    def work(self, mrf: Any) -> float:
+    def work(self, mrf: Model) -> float:
         """What a jump takes, in sites x labels."""
         return 10.0 * mrf.size
 
-    def __call__(self, x: np.ndarray, mrf: Any, rng: np.random.Generator) -> np.ndarray:
-        from treefield.kernels import regions
-
-        flat, y = as_flat_input(x, mrf), x.copy()
-        numbers, segments = mrf.segments(flat)
-        sizes, own = np.zeros(segments, np.int32), np.empty(segments, np.int32)
-        regions.describe_segments(flat, numbers, sizes, own)
+    def __call__(self, x: np.ndarray, mrf: Model, rng: np.random.Generator) -> np.ndarray:
+        """Return a changed copy of `x`."""
+        backend = mrf.backend
+        flat = as_flat_input(x, backend)
+        numbers, segments = backend.segments(flat)
+        sizes, own = np.bincount(numbers, minlength=segments), np.empty(segments, np.int32)
+        own[numbers] = flat
         if self.label == "neighbour":
             other = own.copy()
-            mrf.labels_across(flat, numbers, rng.integers(2**63, dtype=np.uint64), other)
+            backend.labels_across(flat, numbers, rng.integers(2**63, dtype=np.uint64), other)
         else:
             step = rng.integers(1, self.shift + 1, segments) * rng.choice((-1, 1), segments)
-            other = np.clip(own + step, 0, mrf.labels - 1).astype(np.int32)
+            other = np.clip(own + step, 0, mrf.n_labels - 1).astype(np.int32)
         limit = (2 * mrf.size) ** rng.random()
         chosen = (sizes <= limit) & (rng.random(segments) < self.share)
-        regions.relabel(y.reshape(-1), numbers, np.where(chosen, other, own))
-        return y if mrf.same_count else np.where(y < mrf.label_counts, y, x)  # a site may lack the label
+        y = np.where(chosen, other, own)[numbers].reshape(x.shape)
+        return y if backend.has_uniform_labels else np.where(y < backend.label_counts, y, x)  # not every site has it

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
 
 import numpy as np
 
 from treefield.moves.accept import PerComponent
-from treefield.moves.protocol import restore, state_of
+from treefield.moves.common import restore, state_of
+from treefield.protocols import Accept, Decides, Model
 from treefield.validation import as_count, fields
 
 
@@ -33,7 +33,7 @@ class Unvisited:
     Unvisited(Metropolis(), length=100000)
     """
 
-    def __init__(self, accept: Any, length: int = 100_000) -> None:
+    def __init__(self, accept: Accept, length: int = 100_000) -> None:
         if isinstance(accept, type) or not callable(accept):
             raise TypeError(f"accept must be an acceptance such as Metropolis() or PerComponent(), got {accept!r}")
         self.accept = accept
@@ -43,9 +43,9 @@ class Unvisited:
     def __repr__(self) -> str:
         return f"Unvisited({self.accept!r}, length={self.length})"
 
-    def __call__(self, mrf: Any, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float | None:
+    def __call__(self, mrf: Model, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float | None:
         if isinstance(self.accept, PerComponent):
-            return self._take_pieces(mrf, x, y, rng)
+            return self._take_pieces(self.accept.rule, mrf, x, y, rng)
         leaving, new = self._look(mrf, x, y, np.zeros(mrf.size, np.int32), 1)
         before = x.copy()
         change = self.accept(mrf, x, y, rng) if new[0] else None
@@ -53,25 +53,24 @@ class Unvisited:
             self._remember(leaving)
         return change
 
-    def _take_pieces(self, mrf: Any, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float | None:
-        numbers, finite, forbidden = mrf.components(x, y)
+    def _take_pieces(
+        self, rule: Decides, mrf: Model, x: np.ndarray, y: np.ndarray, rng: np.random.Generator
+    ) -> float | None:
+        numbers, finite, forbidden = mrf.backend.components(x, y)
         leaving, new = self._look(mrf, x, y, numbers.reshape(-1), len(finite))
         taken = new.copy()
-        taken[new] = self.accept.rule.decide(finite[new], forbidden[new], rng)
+        taken[new] = rule.decide(finite[new], forbidden[new], rng)
         if not taken.any():
             return None
-        mrf.apply_components(x, y, numbers, taken)
+        mrf.backend.apply_components(x, y, numbers, taken)
         self._remember(leaving[taken])
         return float(finite[taken].sum())
 
     def _look(
-        self, mrf: Any, x: np.ndarray, y: np.ndarray, numbers: np.ndarray, pieces: int
+        self, mrf: Model, x: np.ndarray, y: np.ndarray, numbers: np.ndarray, pieces: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """The places that each piece would leave, and whether those it would reach are new."""
-        from treefield.kernels.components import hash_components
-
-        leaving, reaching = np.zeros((2, pieces), np.uint64)
-        hash_components(x.reshape(-1), y.reshape(-1), mrf.labels, numbers, leaving, reaching)
+        leaving, reaching = mrf.backend.hash_components(x, y, numbers, pieces)
         return leaving, np.array([place not in self._places for place in reaching.tolist()], np.bool_)
 
     def _remember(self, places: np.ndarray) -> None:
@@ -81,10 +80,12 @@ class Unvisited:
         while len(self._places) > self.length:
             self._places.popitem(last=False)
 
-    def get_state(self) -> dict[str, Any]:
+    def get_state(self) -> dict[str, object]:
+        """The hashes of the places, oldest first, and the state of the acceptance."""
         return {"places": list(self._places), "accept": state_of(self.accept)}
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(self, state: object) -> None:
+        """Restore a state that `get_state` returned; raise an error for any other."""
         places, accept = fields(state, "the state of Unvisited", "places", "accept")
         if not isinstance(places, list) or not all(type(place) is int and 0 <= place < 2**64 for place in places):
             raise ValueError("places must be a list of 64-bit hashes")

@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+import os
 
 import numpy as np
 
-from treefield.moves.protocol import falling, usual_temperatures
+from treefield.moves.common import as_temperatures, usual_temperatures
+from treefield.protocols import Callback, Model, Seed, Start
 from treefield.results import MAPResult
 from treefield.solvers.checkpoint import opened
-from treefield.solvers.run import Run, begin, checked_limits
+from treefield.solvers.loop import checked_limits
+from treefield.solvers.run import Run, begin
 from treefield.validation import as_choice, check_model, fields
 
 _MAXITER = 1000  # sweeps where no limit is given
 
 
 def anneal(
-    mrf: Any,
-    x0: Any = None,
+    mrf: Model,
+    x0: Start = "random",
     *,
     schedule: str = "geometric",
     temperatures: tuple[float, float] | None = None,
     maxiter: int | None = None,
     patience: int | None = None,
     time_limit: float | None = None,
-    callback: Callable[[MAPResult], Any] | None = None,
-    rng: Any = None,
+    callback: Callback | None = None,
+    rng: Seed = None,
     progress: bool = False,
-    checkpoint: Any = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> MAPResult:
     """Minimise the energy by simulated annealing.
 
@@ -39,8 +40,8 @@ def anneal(
     Parameters
     ----------
     mrf : GridMRF or GraphMRF
-    x0 : labelling, "random", "unary" or "scan-line", optional
-        Where to start; None is "random".
+    x0 : labelling, "random", "unary" or "scan-line"
+        Where to start.
     schedule : "geometric" or "log"
         "geometric" goes from the first to the second temperature by equal factors, over `maxiter` sweeps or, without
         `maxiter`, over `time_limit`. "log" is the first temperature / log2(2 + k) in sweep k, Geman & Geman's schedule,
@@ -67,35 +68,35 @@ def anneal(
     """
     check_model(mrf)
     as_choice(schedule, "schedule", ("geometric", "log"))
-    given = None if temperatures is None else falling(temperatures)
+    given = None if temperatures is None else as_temperatures(temperatures)
     limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress)
     if limits["maxiter"] is None and limits["time_limit"] is None:  # a schedule has an end, however patient
         limits["maxiter"] = _MAXITER
     sweeps = limits["maxiter"] if schedule == "geometric" else None  # the log schedule does not look at its end
     settings = {"schedule": schedule, "temperatures": given, "sweeps": sweeps}
     file, saved = opened(checkpoint, "anneal", mrf, settings)
-    run, rng = begin("anneal", mrf, x0, rng, limits, saved)
+    run, generator = begin("anneal", mrf, x0, rng, limits, saved)
     with run:
         run.keep_best()
         usual = given
 
-        def restore(numbers: Any, arrays: dict[str, np.ndarray]) -> None:
+        def restore(numbers: object, arrays: dict[str, np.ndarray]) -> None:
             nonlocal usual
-            usual = falling(*fields(numbers, "search", "temperatures"))
+            usual = as_temperatures(*fields(numbers, "search", "temperatures"))
             if given not in (None, usual):
                 raise ValueError(f"temperatures must be {given}, got {usual}")
 
         if saved is not None:
-            run.resume(saved, rng, restore)
-        hot, cold = usual or usual_temperatures(mrf, rng)
-        sites = mrf.sampler()
-        state: tuple[dict[str, Any], dict[str, np.ndarray]] = {"temperatures": (hot, cold)}, {}
+            run.resume(saved, generator, restore)
+        hot, cold = usual or usual_temperatures(mrf, generator)
+        sites = mrf.backend.sampler()
+        state: tuple[dict[str, object], dict[str, np.ndarray]] = {"temperatures": (hot, cold)}, {}
         while run.should_continue():
             temperature = _temperature(schedule, hot, cold, run)
             run.figures["temperature"] = temperature
-            run.record(sites.sample(run.x, temperature, rng))
-            run.save(file, rng, lambda: state)
-        run.save(file, rng, lambda: state)
+            run.record(sites.sample(run.x, temperature, generator))
+            run.save(file, generator, lambda: state)
+        run.save(file, generator, lambda: state)
     return run.result()
 
 

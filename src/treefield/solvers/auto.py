@@ -1,13 +1,13 @@
-"""Dual-guided T-ILS: the search that `minimize` makes.
+"""Dual-guided T-ILS: the search of ``minimize(method="auto")``.
 
-The dual (tree-reweighted messages) and the primal (jumps, swept and merged) work side by side, in rounds. A round is so
-many iterations of the dual on one side; on the other the labelling that the dual suggested in the round before is swept
-and merged, and so many jumps are made. Both sides do about the same work, in two threads where there are two: who does
-it does not change the answer.
+The dual (tree-reweighted messages) and the primal (jumps, swept and merged) work side by side, in rounds. In each round
+the dual does a fixed number of iterations; meanwhile the primal sweeps and merges the labelling that the dual decoded
+in the round before, then jumps. Both do about the same amount of work, in two threads if there are two. The number of
+threads does not change the answer.
 
-What the dual suggests is merged into a labelling of its own, which jumps do not touch, and that into the best one:
-jumps lead the best labelling away from the dual's, and the more the two differ, the larger and the fewer are the
-components in which one can be better than the other.
+Decoded labellings are merged into one of their own, `_suggested`, which jumps do not touch, and that is merged into the
+best labelling. Jumps lead the best labelling away from the dual's; the more the two differ, the larger and fewer are
+the components in which one can be better than the other.
 """
 
 from __future__ import annotations
@@ -15,56 +15,73 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
 from treefield.moves.accept import PerComponent
+from treefield.moves.common import total_work
 from treefield.moves.mixed import MixedJump
-from treefield.moves.protocol import work
-from treefield.results import MAPResult
-from treefield.solvers.run import CONVERGED, Run, begin
-from treefield.validation import thread_count
+from treefield.protocols import Dual, Limits, Model, Seed, Start, TreeSet
+from treefield.results import MAPResult, Status
+from treefield.solvers.checkpoint import as_saved_labelling, compact, opened
+from treefield.solvers.run import Run, begin
+from treefield.validation import as_count, as_real_scalar, fields, thread_count
 
-_BURST = 4  # iterations of the dual in a round
+_DUAL_ITERATIONS = 4  # in a round
 _DUAL, _SWEEP, _JUMP = 0.8, 0.6, 10.0  # nanoseconds per site: of an iteration and a sweep by label, of jump and merge
-_WINDOW = 5  # rounds in which the bound must have come so much closer,
-_CLOSER = 0.005  # as a share of the gap, or the dual is refined, or rests
+_WINDOW = 5  # rounds: if within these the dual has not closed
+_CLOSER = 0.005  # of the gap, it is refined, or rests
 _LONGEST_REST = 64  # rounds
 _PATIENCE = 100  # rounds without any gain, where nothing else limits them:
 _PROGRESS = 0.01  # no new best, and a gap that has closed by less than this share of itself
 
 
 def search_auto(
-    mrf: Any, x0: Any, rng: Any, limits: dict[str, Any], threads: int | None, memory: str, arithmetic: str | None
+    mrf: Model,
+    x0: Start,
+    rng: Seed,
+    limits: Limits,
+    *,
+    threads: int | None,
+    memory: str,
+    arithmetic: str | None,
+    to_float64: bool,
+    checkpoint: str | None,
 ) -> MAPResult:
-    """Minimise within checked limits; without any `arithmetic` for the dual by jumps alone."""
-    unlimited = all(limits[name] is None for name in ("maxiter", "time_limit", "patience"))
-    run, rng = begin("auto", mrf, x0, rng, limits)
+    """Minimise within checked limits; without an `arithmetic` for the dual by jumps alone."""
+    is_unlimited = all(limits[name] is None for name in ("maxiter", "time_limit", "patience"))
+    settings: dict[str, object] = {"memory": memory, "arithmetic": arithmetic, "to_float64": to_float64}
+    file, saved = opened(checkpoint, "auto", mrf, settings, {"suggested": 1, "decoded": 1}, ["messages"])
+    run, generator = begin("auto", mrf, x0, rng, limits, saved)
     workers = thread_count(threads)
     with run:
-        dual = None if arithmetic is None else mrf.dual(arithmetic)
-        search = _AutoSearch(run, dual, mrf.tree_set(mrf.search_trees, memory=memory, threads=threads), rng)
+        dual = None if arithmetic is None else mrf.backend.dual(arithmetic, to_float64=to_float64)
+        trees = mrf.backend.tree_set(mrf.backend.search_trees, memory=memory, threads=threads)
+        search = _AutoSearch(run, dual, trees, generator)
+        if saved is not None:
+            run.resume(saved, generator, search.restore)
         with ThreadPoolExecutor(1, thread_name_prefix="treefield") as pool:
             while run.should_continue():
                 search.round(pool if workers > 1 else None)
-                if unlimited and search.idle >= _PATIENCE and run.should_continue():
-                    run.stop(CONVERGED, f"no improvement in energy or bound for {_PATIENCE} rounds")
+                if is_unlimited and search.idle >= _PATIENCE and run.should_continue():
+                    run.stop(Status.CONVERGED, f"no improvement in energy or bound for {_PATIENCE} rounds")
+                run.save(file, generator, search.state)
+        run.save(file, generator, search.state)
     return run.result()
 
 
 class _AutoSearch:
     """The state of the search between its rounds."""
 
-    def __init__(self, run: Run, dual: Any, trees: Any, rng: np.random.Generator) -> None:
+    def __init__(self, run: Run, dual: Dual | None, trees: TreeSet, rng: np.random.Generator) -> None:
         self._run, self._mrf, self._trees, self._rng = run, run.mrf, trees, rng
         self._jump, self._accept = MixedJump(), PerComponent()
         self._sweeps = 0
-        self.idle = 0  # rounds since the energy or the bound has gained
+        self.idle = 0  # rounds since the energy or the bound improved
         self._gap = math.inf  # when the bound last did
         self._dual = None if dual is None else _DualSide(dual, self._mrf)
-        self._jumps = _Jumps(self._mrf)
-        self._suggested = run.x if dual is None else run.x.copy()  # all that the dual has led to, merged
+        self._budget = _JumpBudget(self._mrf)
+        self._suggested = run.x if dual is None else run.x.copy()  # all that the dual has suggested, merged
 
     def round(self, pool: ThreadPoolExecutor | None) -> None:
         """One round of both sides."""
@@ -74,24 +91,53 @@ class _AutoSearch:
         burst = None
         if dual is not None and pool is not None:
             burst = pool.submit(dual.iterate, run.out_of_time)
-        self._trees.alone = burst is None
+        self._trees.has_all_cores = burst is None
         change = 0.0 if run.nit > 0 else self._descend(run.x)
         suggested = 0.0
         if self._dual is not None and self._dual.decoded is not None:
-            suggested = self._take(self._dual.decoded)
+            suggested = self._merge_decoded(self._dual.decoded)
             self._dual.decoded = None
         jumped = 0.0
-        while self._jumps.go_on() and not run.out_of_time():
+        while self._budget.allows_another() and not run.out_of_time():
             jumped += self._jump_once()
         change += suggested + jumped
         if dual is not None:
             run.bound = dual.iterate(run.out_of_time) if burst is None else burst.result()
+            run.margin = dual.margin
             dual.learn(run.energy + change, run.nit, -suggested, -jumped)
         run.record(change)
-        self.idle = 0 if run.gained or self._closed() else self.idle + 1
+        self.idle = 0 if run.gained or self._has_gap_closed() else self.idle + 1
 
-    def _closed(self) -> bool:
-        """Whether the gap is much smaller than when this was last so: a bound may creep for ever."""
+    def state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+        """What a checkpoint keeps besides the run."""
+        numbers = {"sweeps": self._sweeps, "idle": self.idle, "gap": self._gap, "jump": self._jump.get_state()}
+        if self._dual is None:
+            decoded, messages = None, np.zeros(0, np.uint8)
+        else:
+            decoded = self._dual.decoded
+            numbers["dual"], messages = self._dual.state()
+        numbers["has_decoded"] = decoded is not None
+        labellings = {"suggested": self._suggested, "decoded": self._suggested if decoded is None else decoded}
+        arrays = {name: compact([x], self._mrf) for name, x in labellings.items()}
+        return numbers, arrays | {"messages": messages}
+
+    def restore(self, numbers: object, arrays: dict[str, np.ndarray]) -> None:
+        """Restore a state that `state` returned, or raise an error."""
+        names = ["sweeps", "idle", "gap", "jump", "has_decoded"]
+        if self._dual is None:
+            sweeps, idle, gap, jump, has_decoded = fields(numbers, "search", *names)
+        else:
+            sweeps, idle, gap, jump, has_decoded, dual = fields(numbers, "search", *names, "dual")
+            self._dual.restore(dual, arrays["messages"], self._run.nit)
+            decoded = as_saved_labelling(arrays["decoded"][0], self._mrf, "decoded")
+            self._dual.decoded = decoded if has_decoded is True else None
+            np.copyto(self._suggested, as_saved_labelling(arrays["suggested"][0], self._mrf, "suggested"))
+        self._sweeps, self.idle = as_count(sweeps, "sweeps"), as_count(idle, "idle")
+        self._gap = as_real_scalar(gap, "gap", infinite=True)
+        self._jump.set_state(jump)
+
+    def _has_gap_closed(self) -> bool:
+        """Whether the gap has closed by a share since the last time it had: a bound may creep for ever."""
         gap = self._run.best - self._run.bound
         closed = gap <= (1 - _PROGRESS) * self._gap and gap < self._gap
         if closed:
@@ -102,8 +148,8 @@ class _AutoSearch:
         self._sweeps += 1
         return self._trees.sweep(x, self._rng, reverse=self._sweeps % 2 == 0)
 
-    def _take(self, decoded: np.ndarray) -> float:
-        """Sweep what the dual suggests and merge it; returns the change of the energy."""
+    def _merge_decoded(self, decoded: np.ndarray) -> float:
+        """Sweep the labelling that the dual has decoded and merge it; returns the change of the energy."""
         self._descend(decoded)
         self._accept(self._mrf, self._suggested, decoded, self._rng)
         return self._accept(self._mrf, self._run.x, self._suggested, self._rng) or 0.0
@@ -113,43 +159,44 @@ class _AutoSearch:
         y = self._jump(self._run.x, self._mrf, self._rng)
         self._descend(y)
         change = self._accept(self._mrf, self._run.x, y, self._rng) or 0.0
-        spent = work(self._jump, self._mrf, 1)
+        spent = total_work(self._jump, self._mrf, 1)
         self._jump.learn(max(0.0, -change), spent)
-        self._jumps.made(spent)
+        self._budget.record(spent)
         return change
 
 
-class _Jumps:
-    """As many in a round as take the time of the dual's side, at least one."""
+class _JumpBudget:
+    """How many jumps a round has: as many as take the time of the dual's iterations, at least one."""
 
-    def __init__(self, mrf: Any) -> None:
-        if hasattr(mrf, "dual_work"):
-            self._most, self._work = math.inf, _BURST * mrf.dual_work
+    def __init__(self, mrf: Model) -> None:
+        dual_work = mrf.backend.dual_work
+        if dual_work is not None:
+            self._most, self._work = math.inf, _DUAL_ITERATIONS * dual_work
         else:
-            jump = _SWEEP + _JUMP / mrf.labels
-            self._most, self._work = max(1, round((_BURST * _DUAL - jump) / jump)), math.inf
-        self._begin()
+            jump = _SWEEP + _JUMP / mrf.n_labels
+            self._most, self._work = max(1, round((_DUAL_ITERATIONS * _DUAL - jump) / jump)), math.inf
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._count, self._spent = 0, 0.0
 
-    def go_on(self) -> bool:
-        """Whether there is another one in this round; if not, the next begins."""
-        another = self._count == 0 or (self._count < self._most and self._spent < self._work)
-        if not another:
-            self._begin()
-        return another
+    def allows_another(self) -> bool:
+        """Whether there is another jump in this round; if not, the next round begins."""
+        is_allowed = self._count == 0 or (self._count < self._most and self._spent < self._work)
+        if not is_allowed:
+            self._reset()
+        return is_allowed
 
-    def made(self, spent: float) -> None:
-        """Told of each."""
+    def record(self, spent: float) -> None:
+        """Count a jump that took this much work."""
         self._count += 1
         self._spent += spent
 
 
 class _DualSide:
-    """The dual, what it suggests, and when it works."""
+    """The dual, the labelling that it decoded last, and the rounds in which it rests."""
 
-    def __init__(self, dual: Any, mrf: Any) -> None:
+    def __init__(self, dual: Dual, mrf: Model) -> None:
         self._dual = dual
         self.decoded: np.ndarray | None = None
         self._x = np.empty(mrf.shape, np.int32)
@@ -157,23 +204,50 @@ class _DualSide:
         self._won: list[tuple[float, float]] = []  # by the dual and by jumps, in its last rounds
         self._rest = self._resume_round = 0
 
+    @property
+    def margin(self) -> float:
+        """How much of the gap rounding may account for."""
+        return self._dual.margin
+
+    def state(self) -> tuple[dict[str, object], np.ndarray]:
+        """What a checkpoint keeps: numbers, and the messages."""
+        arithmetic, messages = self._dual.get_state()
+        numbers = {"arithmetic": arithmetic, "bound": self._dual.bound, "margin": self._dual.margin}
+        return numbers | {"won": self._won, "rest": self._rest, "resume_round": self._resume_round}, messages
+
+    def restore(self, numbers: object, messages: np.ndarray, nit: int) -> None:
+        """Restore a state that `state` returned, or raise an error."""
+        names = "arithmetic", "bound", "margin", "won", "rest", "resume_round"
+        arithmetic, bound, margin, won, rest, resume_round = fields(numbers, "dual", *names)
+        if not isinstance(won, list) or len(won) > _WINDOW or any(len(pair) != 2 for pair in won):
+            raise ValueError(f"won must be at most {_WINDOW} pairs of numbers")
+        first, second = ([as_real_scalar(pair[k], "won", infinite=True) for pair in won] for k in (0, 1))
+        self._won = list(zip(first, second, strict=True))
+        self._rest, self._resume_round = as_count(rest, "rest"), as_count(resume_round, "resume_round")
+        if self._rest > _LONGEST_REST or self._resume_round > nit + 1 + _LONGEST_REST:
+            raise ValueError(f"the dual rests {rest} rounds until round {resume_round}, which no search does")
+        self._bound = as_real_scalar(bound, "bound", infinite=True)
+        self._dual.set_state(str(arithmetic), messages, self._bound)
+        self._dual.margin = as_real_scalar(margin, "margin")
+
     def is_due(self, round_number: int) -> bool:
-        """Whether it is its turn."""
+        """Whether the dual works in this round."""
         return round_number >= self._resume_round
 
     def iterate(self, out_of_time: Callable[[], bool]) -> float:
-        """Some iterations; returns the bound."""
-        for number in range(_BURST):
+        """Do the iterations of a round; returns the bound."""
+        for number in range(_DUAL_ITERATIONS):
             if number > 0 and out_of_time():
                 break
             self._dual.iterate(self._x)
         return self._dual.bound
 
     def learn(self, energy: float, round_number: int, suggested: float, jumped: float) -> None:
-        """After a round in which suggestions and jumps have won so much energy: hand out what the dual suggests.
+        """End a round: keep the decoded labelling, and decide when the dual works again.
 
-        Its messages are refined when neither the bound's rise nor the suggestions bring the two ends of the gap much
-        closer any more; and it rests, for longer each time, while jumps do better.
+        `suggested` and `jumped` are what merging and jumps have taken off the energy in this round. The messages are
+        refined when neither the bound nor the decoded labellings close much of the gap any more; and the dual rests,
+        for longer each time, while jumps do better.
         """
         self.decoded = self._x.copy()
         rise = self._dual.bound - self._bound if self._bound > -math.inf else math.inf
@@ -182,7 +256,7 @@ class _DualSide:
         own, other = (sum(column) for column in zip(*self._won, strict=True))
         if len(self._won) < _WINDOW or math.isinf(energy) or own >= _CLOSER * (energy - self._bound):
             self._rest = 0
-        elif self._dual.refine():
+        elif self._dual.refine(energy - self._bound):
             self._won.clear()
         elif own >= other:
             self._rest = 0

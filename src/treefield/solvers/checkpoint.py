@@ -21,15 +21,19 @@ import pathlib
 import threading
 import time
 import warnings
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from treefield.models.stores import label_dtype
+from treefield.atomic_write import replace_atomically
+from treefield.protocols import Model
 from treefield.results import TRACE
 from treefield.solvers.identity import model_digest
-from treefield.validation import as_flat_input, fields
+from treefield.validation import as_flat_input, fields, label_dtype
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 _FORMAT = "treefield checkpoint 2"
 _MAGIC = f"{_FORMAT}\n".encode()
@@ -44,7 +48,7 @@ class Saved:
     """The content of a checkpoint whose digest, owner, dtypes and shapes are right."""
 
     path: pathlib.Path
-    state: Any
+    state: object
     arrays: dict[str, np.ndarray]
 
     def checking(self) -> contextlib.AbstractContextManager[None]:
@@ -57,11 +61,17 @@ class Checkpoint:
 
     The file belongs to one model and one search (its method and `settings`, which JSON can hold); a file of another one
     is refused and left unchanged. `stacks` names the arrays, besides the labellings "x" and "best" and the trace, that
-    hold the given number of labellings each.
+    hold the given number of labellings each; `blobs` names arrays of bytes, of any length.
     """
 
     def __init__(
-        self, path: Any, method: str, mrf: Any, settings: dict[str, Any], stacks: dict[str, int] | None = None
+        self,
+        path: str | os.PathLike[str],
+        method: str,
+        mrf: Model,
+        settings: Mapping[str, object],
+        stacks: dict[str, int] | None = None,
+        blobs: Sequence[str] = (),
     ) -> None:
         self.path = pathlib.Path(checked_path(path))
         if not self.path.parent.is_dir():
@@ -70,10 +80,12 @@ class Checkpoint:
             raise IsADirectoryError(f"checkpoint {path} is a folder, expected the path of a file")
         if self.path.exists() and not self.path.is_file():
             raise ValueError(f"checkpoint {path} is not a regular file; give another path")
-        self._owner = {"method": method, "model": model_digest(mrf), "settings": _plain(settings)}
-        labels = label_dtype(mrf.labels)
+        self._settings: dict[str, object] = _plain(settings)
+        self._owner = {"method": method, "model": model_digest(mrf), "settings": self._settings}
+        labels = label_dtype(mrf.n_labels)
         self._specs = {"best": (labels, mrf.shape), "trace": (TRACE, (-1,)), "x": (labels, mrf.shape)}
         self._specs |= {name: (labels, (number, *mrf.shape)) for name, number in (stacks or {}).items()}
+        self._specs |= {name: (np.dtype(np.uint8), (-1,)) for name in blobs}
         self._next = 0.0
         self._fresh = self.path.with_name(f".{self.path.name}.{os.getpid()}-{threading.get_ident()}")
         self._fresh.touch()  # an error now is better than one after an hour
@@ -141,13 +153,13 @@ class Checkpoint:
                 with contextlib.suppress(OSError):
                     left.unlink()
 
-    def _compare(self, method: Any, model: Any, settings: dict[str, Any]) -> None:
+    def _compare(self, method: object, model: object, settings: dict[str, object]) -> None:
         """Raise unless the file was written by the same search of the same model."""
         if method != self._owner["method"]:
             raise _refused(self.path, f"was written by {method}, cannot resume {self._owner['method']}")
         if model != self._owner["model"]:
             raise _refused(self.path, "belongs to another model")
-        own: Any = self._owner["settings"]
+        own = self._settings
         for name in own | settings:
             if name not in own or name not in settings or settings[name] != own[name]:
                 was, now = settings.get(name), own.get(name)
@@ -158,52 +170,44 @@ class Checkpoint:
         """Whether it is time for a new file."""
         return time.monotonic() >= self._next
 
-    def save(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def save(self, state: dict[str, object], arrays: dict[str, np.ndarray]) -> None:
         """Replace the file. If that fails, the old one stays and a warning says so: the search is worth more."""
         start = time.monotonic()
         specs = {name: {"dtype": _dtype_name(array.dtype), "shape": array.shape} for name, array in arrays.items()}
         header = json.dumps({"owner": self._owner, "state": _plain(state), "arrays": specs})
-        parts: list[Any] = [
-            f"{header}\n".encode(),
-            *(np.ascontiguousarray(a).reshape(-1).view(np.uint8) for a in arrays.values()),
-        ]
-        fresh = self._fresh
+        parts: list[ReadableBuffer] = [f"{header}\n".encode()]
+        parts += [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data for array in arrays.values()]
         try:
-            with fresh.open("wb") as file:
+            with replace_atomically(self.path, self._fresh) as fresh, fresh.open("wb") as file:
                 file.write(_MAGIC + _digest(parts))
                 file.writelines(parts)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(self.path)
         except OSError as error:
             warnings.warn(f"checkpoint {self.path} could not be written: {error}; the search goes on", stacklevel=2)
-        finally:
-            with contextlib.suppress(OSError):
-                fresh.unlink(missing_ok=True)
         end = time.monotonic()
         self._next = end + max(_INTERVAL, _SHARE * (end - start))
 
 
 def opened(
-    path: Any,
+    path: str | os.PathLike[str] | None,
     method: str,
-    mrf: Any,
-    settings: dict[str, Any],
+    mrf: Model,
+    settings: Mapping[str, object],
     stacks: dict[str, int] | None = None,
+    blobs: Sequence[str] = (),
 ) -> tuple[Checkpoint | None, Saved | None]:
     """The checkpoint at a path and its content; None for one that does not exist."""
     if path is None:
         return None, None
-    file = Checkpoint(path, method, mrf, settings, stacks)
+    file = Checkpoint(path, method, mrf, settings, stacks, blobs)
     return file, file.load()
 
 
-def compact(labellings: Any, mrf: Any) -> np.ndarray:
+def compact(labellings: np.ndarray | list[np.ndarray], mrf: Model) -> np.ndarray:
     """Labellings in the smallest integer type that holds the model's labels."""
-    return np.asarray(labellings).astype(label_dtype(mrf.labels))
+    return np.asarray(labellings).astype(label_dtype(mrf.n_labels))
 
 
-def checked_path(path: Any) -> str:
+def checked_path(path: str | os.PathLike[str]) -> str:
     """A path as an absolute one, links followed, or an error."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"checkpoint must be the path of a file, got {path!r}")
@@ -213,10 +217,10 @@ def checked_path(path: Any) -> str:
         raise ValueError(f"checkpoint {path} is a loop of symbolic links; give another path, or remove it") from None
 
 
-def as_saved_labelling(array: np.ndarray, mrf: Any, name: str) -> np.ndarray:
+def as_saved_labelling(array: np.ndarray, mrf: Model, name: str) -> np.ndarray:
     """A saved labelling as int32, or an error if a label is out of range."""
     x = np.ascontiguousarray(array, np.int32)
-    as_flat_input(x, mrf, name)
+    as_flat_input(x, mrf.backend, name)
     return x
 
 
@@ -227,8 +231,10 @@ def check_trace(trace: np.ndarray, nit: int, best: float) -> None:
         raise ValueError(f"trace does not have one row for each of {nit} iterations")
     if not np.isfinite(trace["seconds"]).all():
         raise ValueError("trace has seconds that are not finite")
-    if np.isnan(trace["energy"]).any() or np.isnan(trace["best"]).any() or not np.isnan(trace["bound"]).all():
-        raise ValueError("trace has an energy that is NaN, or a bound")
+    if np.isnan(trace["energy"]).any() or np.isnan(trace["best"]).any():
+        raise ValueError("trace has an energy that is NaN")
+    if (trace["bound"] - trace["best"] > 1e-9 * np.abs(trace["best"])).any():  # more than rounding
+        raise ValueError("trace has a bound above the best energy")
     if trace["best"][-1] != best:
         raise ValueError(f"trace ends with the best energy {trace['best'][-1]}, but best_rank says {best}")
 
@@ -272,7 +278,7 @@ def _format_of(head: bytes) -> str | None:
     return None
 
 
-def _digest(parts: list[Any]) -> bytes:
+def _digest(parts: Sequence[ReadableBuffer]) -> bytes:
     """The line with the digest of all parts."""
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for part in parts:
@@ -298,12 +304,12 @@ def _alive(process: int) -> bool:
     return True
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """`value` as JSON gives it back."""
     return json.loads(json.dumps(value, default=_listed))
 
 
-def _listed(item: Any) -> Any:
+def _listed(item: object) -> object:
     if not hasattr(item, "tolist"):
         raise TypeError(f"a checkpoint keeps what JSON can hold, got a {type(item).__name__}")
     return item.tolist()

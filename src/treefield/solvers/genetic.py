@@ -3,41 +3,42 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from typing import Any
+import os
 
 import numpy as np
 
-from treefield.moves.protocol import jumped, restore, state_of, work
+from treefield.moves.common import call_jump, restore, state_of, total_work
 from treefield.moves.reset import UniformJump
+from treefield.protocols import Callback, Jump, Learns, Model, Seed, Start, TreeOptions, Trees, TreeSet
 from treefield.results import MAPResult
 from treefield.solvers.checkpoint import as_saved_labelling, compact, opened
 from treefield.solvers.identity import described
+from treefield.solvers.loop import checked_limits
 from treefield.solvers.merge import merge_into
-from treefield.solvers.run import Run, begin, checked_limits
+from treefield.solvers.run import Run, begin
 from treefield.validation import as_callable, as_choice, as_count, check_model, fields
 
 _MAXITER = 100  # generations where no limit is given
 
 
 def genetic(
-    mrf: Any,
-    x0: Any = None,
+    mrf: Model,
+    x0: Start = "random",
     *,
     population: int = 16,
     crossover: str = "merge",
-    mutation: Callable[..., np.ndarray] | None = None,
+    mutation: Jump | None = None,
     inner_iter: int = 1,
-    trees: Any = None,
+    trees: Trees | None = None,
     order: str = "fixed",
     bands: int | None = None,
     maxiter: int | None = None,
     patience: int | None = None,
     time_limit: float | None = None,
-    callback: Callable[[MAPResult], Any] | None = None,
-    rng: Any = None,
+    callback: Callback | None = None,
+    rng: Seed = None,
     progress: bool = False,
-    checkpoint: Any = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     memory: str = "auto",
     threads: int | None = None,
 ) -> MAPResult:
@@ -50,8 +51,8 @@ def genetic(
     Parameters
     ----------
     mrf : GridMRF or GraphMRF
-    x0 : labelling, "random", "unary" or "scan-line", optional
-        The first individual; the others are mutations of it, or random for "random" (what None means).
+    x0 : labelling, "random", "unary" or "scan-line"
+        The first individual; the others are mutations of it, or random for "random".
     population : int
         The number of individuals.
     crossover : "merge" or "site"
@@ -89,30 +90,30 @@ def genetic(
     of = "(x, mrf, rng), such as moves.UniformJump()"
     mutation = UniformJump() if mutation is None else as_callable(mutation, "mutation", of)
     inner_iter = as_count(inner_iter, "inner_iter", 1)
-    options = {"order": order, "bands": bands, "memory": memory, "threads": threads}
-    trees = mrf.search_trees if trees is None else trees
-    mrf.check_tree_set(trees, **options)
+    options: TreeOptions = {"order": order, "bands": bands, "memory": memory, "threads": threads}
+    trees = mrf.backend.search_trees if trees is None else trees
+    mrf.backend.check_tree_set(trees, **options)
     limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, default=_MAXITER)
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
     if checkpoint is not None:
         settings = {name: described(part, name) for name, part in (("mutation", mutation), ("trees", trees))}
         settings |= {"population": population, "crossover": crossover, "inner_iter": inner_iter}
         settings |= {"order": order, "bands": bands}
     file, saved = opened(checkpoint, "genetic", mrf, settings, {"population": population})
-    run, rng = begin("genetic", mrf, x0, rng, limits, saved)
+    run, generator = begin("genetic", mrf, x0, rng, limits, saved)
     with run:
-        tree_set = mrf.tree_set(trees, **options)
-        search = _Population(run, rng, tree_set, copy.deepcopy(mutation), crossover, inner_iter)
+        tree_set = mrf.backend.tree_set(trees, **options)
+        search = _Population(run, generator, tree_set, copy.deepcopy(mutation), crossover, inner_iter)
         if saved is None:
-            search.begin(population, random=x0 is None or (isinstance(x0, str) and x0 == "random"))
+            search.begin(population, is_random=isinstance(x0, str) and x0 == "random")
             run.record(search.gain(), iterations=0)
         else:
-            run.resume(saved, rng, search.restore)
+            run.resume(saved, generator, search.restore)
         while run.should_continue():
             search.breed()
             run.record(search.gain())
-            run.save(file, rng, search.state)
-        run.save(file, rng, search.state)
+            run.save(file, generator, search.state)
+        run.save(file, generator, search.state)
     return run.result()
 
 
@@ -120,19 +121,19 @@ class _Population:
     """Individuals in the order of their energies; the run's labelling is the best of them."""
 
     def __init__(
-        self, run: Run, rng: np.random.Generator, trees: Any, mutation: Any, crossover: str, inner_iter: int
+        self, run: Run, rng: np.random.Generator, trees: TreeSet, mutation: Jump, crossover: str, inner_iter: int
     ) -> None:
         self._run, self._mrf, self._rng, self._trees = run, run.mrf, rng, trees
         self._mutation, self._crossover, self._inner_iter = mutation, crossover, inner_iter
         self._individuals: list[np.ndarray] = []
         self._ranks: list[tuple[int, float]] = []
 
-    def begin(self, size: int, random: bool) -> None:
+    def begin(self, size: int, is_random: bool) -> None:
         """The first individuals: the start, and mutations of it or random labellings."""
         x = self._run.x
         grown = [self._grown(x.copy())]
         while len(grown) < size and not self._run.out_of_time():
-            young = self._mrf.random_labels(self._rng) if random else self._mutated(x)
+            young = self._mrf.backend.random_labels(self._rng) if is_random else self._mutated(x)
             grown.append(self._grown(young))
         self._select([(self._rank(x), x) for x in grown], size)
 
@@ -144,9 +145,9 @@ class _Population:
             first, second = self._parents()
             child = self._child(self._individuals[first], self._individuals[second])
             children.append((self._rank(child), child))
-            if hasattr(self._mutation, "learn"):
+            if isinstance(self._mutation, Learns):
                 won = max(0.0, self._ranks[min(first, second)][1] - children[-1][0][1])
-                self._mutation.learn(won, work(self._mutation, self._mrf, self._inner_iter))
+                self._mutation.learn(won, total_work(self._mutation, self._mrf, self._inner_iter))
         self._select(children, size)
 
     def gain(self) -> float:
@@ -172,7 +173,7 @@ class _Population:
         return child
 
     def _mutated(self, x: np.ndarray) -> np.ndarray:
-        return jumped(self._mutation, x, self._mrf, self._rng, "mutation")
+        return call_jump(self._mutation, x, self._mrf, self._rng, "mutation")
 
     def _grown(self, x: np.ndarray) -> np.ndarray:
         for sweep in range(self._inner_iter):
@@ -182,7 +183,7 @@ class _Population:
         return x
 
     def _rank(self, x: np.ndarray) -> tuple[int, float]:
-        finite, forbidden = self._mrf.energy_parts(x)
+        finite, forbidden = self._mrf.backend.energy_parts(x)
         return forbidden, finite
 
     def _select(self, newcomers: list[tuple[tuple[int, float], np.ndarray]], size: int) -> None:
@@ -198,11 +199,11 @@ class _Population:
         kept = (kept + [i for i in order if i not in kept])[:size]
         self._individuals, self._ranks = [individuals[i] for i in kept], [ranks[i] for i in kept]
 
-    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
         """What a checkpoint keeps."""
         return {"mutation": state_of(self._mutation)}, {"population": compact(self._individuals, self._mrf)}
 
-    def restore(self, numbers: Any, arrays: dict[str, np.ndarray]) -> None:
+    def restore(self, numbers: object, arrays: dict[str, np.ndarray]) -> None:
         """Set the individuals and the mutation to what `state` returned, or raise an error."""
         (mutation,) = fields(numbers, "search", "mutation")
         self._individuals = [as_saved_labelling(x, self._mrf, "population") for x in arrays["population"]]

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
+from treefield.protocols import Callback, Model, Seed, Start
 from treefield.results import MAPResult
-from treefield.solvers.run import begin, checked_limits, descend
+from treefield.solvers.loop import checked_limits
+from treefield.solvers.run import begin, descend
 from treefield.validation import check_model
 
 
 def icm(
-    mrf: Any,
-    x0: Any = None,
+    mrf: Model,
+    x0: Start = "random",
     *,
     maxiter: int | None = None,
     time_limit: float | None = None,
-    callback: Callable[[MAPResult], Any] | None = None,
-    rng: Any = None,
+    callback: Callback | None = None,
+    rng: Seed = None,
     progress: bool = False,
 ) -> MAPResult:
     """Minimise the energy one site at a time: each takes its cheapest label given its neighbours, until none wants
@@ -45,5 +44,5 @@ def icm(
     """
     check_model(mrf)
     limits = checked_limits(maxiter, time_limit, callback, progress=progress)
-    run, rng = begin("icm", mrf, x0, rng, limits)
-    return descend(run, lambda: mrf.tree_set("sites"), rng, "site")
+    run, generator = begin("icm", mrf, x0, rng, limits)
+    return descend(run, lambda: mrf.backend.tree_set("sites"), generator, "site")

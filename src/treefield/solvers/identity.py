@@ -16,22 +16,26 @@ import pathlib
 import re
 import sys
 import types
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar, cast
 
 import numpy as np
+
+from treefield.protocols import Model
+
+Named = TypeVar("Named", types.FunctionType, type)
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in a default repr; differs from one process to the next
 _LONGEST = 500  # characters of a repr that are kept as they are
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
 
 
-def model_digest(mrf: Any) -> str:
+def model_digest(mrf: Model) -> str:
     """A digest of everything that makes a model."""
-    return _Content().digest(mrf.fingerprint_parts()).hex()
+    return _Content().digest(mrf.backend.fingerprint_parts()).hex()
 
 
-def described(part: Any, name: str) -> str:
+def described(part: object, name: str) -> str:
     """A part of a search (the argument `name`) as text: equal for equal parts, in any process; or an error."""
     if isinstance(part, list | tuple | np.ndarray):  # trees, given by their sites
         return f"trees {_Content().digest([np.asarray(sites, np.int64) for sites in part]).hex()}"
@@ -53,10 +57,10 @@ class _Content:
     """Digests of objects by their content. Functions and classes met before, and cycles, count by name."""
 
     def __init__(self) -> None:
-        self._met: dict[int, Any] = {}  # functions and classes by their id
-        self._above: list[Any] = []  # the objects that the one at hand is part of
+        self._met: dict[int, object] = {}  # functions and classes by their id
+        self._above: list[object] = []  # the objects that the one at hand is part of
 
-    def digest(self, part: Any) -> bytes:
+    def digest(self, part: object) -> bytes:
         """The digest of an object: that of its kind and of all its parts."""
         digest = hashlib.blake2b(type(part).__qualname__.encode(), digest_size=16)
         if isinstance(part, _PLAIN):
@@ -74,23 +78,24 @@ class _Content:
                 digest.update(one)
         return digest.digest()
 
-    def _parts(self, part: Any) -> Iterator[Any]:
+    def _parts(self, part: object) -> Iterator[object]:
         if isinstance(part, types.ModuleType):
             return iter((part.__name__,))
-        if isinstance(part, types.FunctionType | type):
-            parts = self._function if isinstance(part, types.FunctionType) else self._class
-            return self._by_name_or(parts, part)
+        if isinstance(part, types.FunctionType):
+            return self._by_name_or(self._function, part)
+        if isinstance(part, type):
+            return self._by_name_or(self._class, part)
         if type(part) in (list, tuple) or isinstance(part, set | frozenset):
-            return iter(part)
+            return iter(cast(Iterable[object], part))
         return _parts_of(part)
 
-    def _by_name_or(self, parts: Callable[[Any], Iterator[Any]], part: Any) -> Iterator[Any]:
+    def _by_name_or(self, parts: Callable[[Named], Iterator[object]], part: Named) -> Iterator[object]:
         yield f"{part.__module__}.{part.__qualname__}"
         if id(part) not in self._met and not _is_installed(part.__module__):
             self._met[id(part)] = part
             yield from parts(part)
 
-    def _function(self, function: types.FunctionType) -> Iterator[Any]:
+    def _function(self, function: types.FunctionType) -> Iterator[object]:
         yield function.__code__
         yield function.__defaults__
         yield function.__kwdefaults__
@@ -103,7 +108,7 @@ class _Content:
         for name in sorted(_global_names(function.__code__) & function.__globals__.keys()):
             yield name, function.__globals__[name]
 
-    def _class(self, kind: type) -> Iterator[Any]:
+    def _class(self, kind: type) -> Iterator[object]:
         yield kind.__bases__
         for name, value in sorted(vars(kind).items()):
             value = _unwrapped(value)
@@ -111,7 +116,7 @@ class _Content:
                 yield name, value
 
 
-def _parts_of(part: Any) -> Iterator[Any]:
+def _parts_of(part: object) -> Iterator[object]:
     """The parts of any other object; what pickle would keep where nothing better is known."""
     part = _unwrapped(part)
     if isinstance(part, types.FunctionType):
@@ -121,8 +126,8 @@ def _parts_of(part: Any) -> Iterator[Any]:
         yield part.co_exceptiontable
     elif isinstance(part, dict):
         yield from part.items()
-    elif hasattr(part, "energy_parts"):  # a model
-        yield from part.fingerprint_parts()
+    elif isinstance(part, Model):
+        yield from part.backend.fingerprint_parts()
     elif type(part).__module__.startswith("treefield.") and type(part).__repr__ is object.__repr__:
         raise TypeError(f"{type(part).__name__} holds buffers that change with use; name the trees with trees= instead")
     else:
@@ -134,7 +139,7 @@ def _parts_of(part: Any) -> Iterator[Any]:
             yield from (list(one) if isinstance(one, Iterator) else one for one in reduced)
 
 
-def _unwrapped(value: Any) -> Any:
+def _unwrapped(value: object) -> object:
     """The function behind a static or class method, a property, or a function compiled by Numba."""
     if isinstance(value, staticmethod | classmethod):
         return value.__func__

@@ -5,19 +5,22 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from types import FrameType
 
 
 class Terminated(BaseException):
     """SIGTERM arrived while temporary files had to be removed."""
 
 
-def _terminate(number: int, frame: Any) -> None:
+def _terminate(number: int, frame: FrameType | None) -> None:
     raise Terminated
 
 
 _DEFAULTS = {signal.SIGINT: (signal.default_int_handler,), signal.SIGTERM: (signal.SIG_DFL, _terminate)}
+
+
+_Handler = Callable[[int, FrameType | None], object] | int | signal.Handlers | None
 
 
 class Interrupts:
@@ -31,7 +34,7 @@ class Interrupts:
     def __init__(self) -> None:
         self.pending = ""
         self._number = 0  # of the signal
-        self._installed: dict[Any, Any] = {}
+        self._installed: dict[signal.Signals, _Handler] = {}
         self._outer: Interrupts | None = None
 
     def __enter__(self) -> Interrupts:
@@ -48,7 +51,7 @@ class Interrupts:
             self.pending, self._number = self._outer.pending, self._outer._number
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         for number, handler in self._installed.items():
             if signal.getsignal(number) == self._note:  # unless someone has put another there meanwhile
                 signal.signal(number, handler)
@@ -61,7 +64,7 @@ class Interrupts:
         if self.pending and self._outer is None:
             signal.raise_signal(self._number)
 
-    def _note(self, number: int, frame: Any) -> None:
+    def _note(self, number: int, frame: FrameType | None) -> None:
         if self.pending and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.pending = "interrupted" if number == signal.SIGINT else "terminated (SIGTERM)"

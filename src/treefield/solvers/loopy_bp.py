@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from treefield.results import MAPResult
-from treefield.solvers.run import CONVERGED, begin, checked_limits
+from treefield.protocols import Callback, Model, Seed, Start
+from treefield.results import MAPResult, Status
+from treefield.solvers.loop import checked_limits
+from treefield.solvers.run import begin
 from treefield.validation import as_choice, as_real_scalar, check_model
 
 _MAXITER = 100  # where no limit is given
 
 
 def loopy_bp(
-    mrf: Any,
-    x0: Any = "unary",
+    mrf: Model,
+    x0: Start = "unary",
     *,
     schedule: str = "parallel",
     damping: float = 0.0,
@@ -23,8 +22,8 @@ def loopy_bp(
     maxiter: int | None = None,
     patience: int | None = None,
     time_limit: float | None = None,
-    callback: Callable[[MAPResult], Any] | None = None,
-    rng: Any = None,
+    callback: Callback | None = None,
+    rng: Seed = None,
     progress: bool = False,
 ) -> MAPResult:
     """Minimise the energy by min-sum loopy belief propagation.
@@ -72,17 +71,17 @@ def loopy_bp(
     if not 0 <= damping < 1:
         raise ValueError(f"damping must be at least 0 and below 1, got {damping:g}")
     limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, tol=tol, default=_MAXITER)
-    run, rng = begin("loopy_bp", mrf, x0, rng, limits)
+    run, _ = begin("loopy_bp", mrf, x0, rng, limits)
     with run:
         run.keep_best()
-        beliefs = mrf.beliefs()
+        beliefs = mrf.backend.beliefs()
         update = beliefs.update_all if schedule == "parallel" else beliefs.update_in_turn
         decode = beliefs.decode if decoding == "independent" else beliefs.decode_in_turn
-        settled = limits["tol"] * mrf.scale * (1 - damping)
+        settled = tol * mrf.backend.scale * (1 - damping)
         while run.should_continue():
             change = update(damping)
             decode(run.x)
             run.record(None)
             if change <= settled and run.should_continue():
-                run.stop(CONVERGED, "converged: messages no longer change")
+                run.stop(Status.CONVERGED, "converged: messages no longer change")
     return run.result()

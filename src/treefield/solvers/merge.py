@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from treefield.moves.accept import not_worse
+from treefield.protocols import Model
 from treefield.validation import as_labelling, check_model
 
 
-def merge(mrf: Any, x: Any, y: Any) -> np.ndarray:
+def merge(mrf: Model, x: ArrayLike, y: ArrayLike) -> np.ndarray:
     """The labelling that takes from `y` whatever does not raise the energy of `x`.
 
     The sites where the two differ fall into connected components, and the change of energy from `x` to `y` is the sum
@@ -35,13 +35,12 @@ def merge(mrf: Any, x: Any, y: Any) -> np.ndarray:
     array([[0, 0, 1]], dtype=int32)
     """
     check_model(mrf)
-    x = as_labelling(x, mrf, "x")
-    y = as_labelling(y, mrf, "y", copy=False)
-    merge_into(mrf, x, y)
-    return x
+    merged = as_labelling(x, mrf.backend, "x")
+    merge_into(mrf, merged, as_labelling(y, mrf.backend, "y", copy=False))
+    return merged
 
 
-def merge_into(mrf: Any, x: np.ndarray, y: np.ndarray) -> None:
+def merge_into(mrf: Model, x: np.ndarray, y: np.ndarray) -> None:
     """The same in place on `x`, of labellings that are known to be valid."""
-    numbers, finite, forbidden = mrf.components(x, y)
-    mrf.apply_components(x, y, numbers, not_worse(finite, forbidden))
+    numbers, finite, forbidden = mrf.backend.components(x, y)
+    mrf.backend.apply_components(x, y, numbers, not_worse(finite, forbidden))

@@ -5,40 +5,45 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import math
+import os
 from collections.abc import Callable
-from typing import Any
 
-from treefield.results import MAPResult
+from treefield.errors import CycleError
+from treefield.protocols import Callback, Model, Seed, Start, TiledModel
+from treefield.results import MAPResult, Status
 from treefield.solvers.auto import search_auto
-from treefield.solvers.elimination import eliminated
-from treefield.solvers.run import checked_limits
-from treefield.solvers.start import check_start
-from treefield.solvers.tiles import by_tiles
+from treefield.solvers.checkpoint import checked_path
+from treefield.solvers.loop import Timer, checked_limits
+from treefield.solvers.run import Run, check_start, exact_bound
 from treefield.solvers.tree_bp import tree_bp
-from treefield.trees.forests import CycleError
-from treefield.validation import as_byte_count, as_choice, as_generator, check_model, is_tiled, thread_count
+from treefield.validation import as_byte_count, as_choice, as_generator, check_model, thread_count
 
 METHODS = ("auto", "anneal", "genetic", "icm", "loopy_bp", "scan_line", "t_icm", "t_ils", "tree_bp", "trw")
 
 _TOL = 1e-4
+_ENTRIES = 2.0**24  # of all tables of an elimination
+_ENTRIES_PER_SECOND = 2.0**24  # fewer than any machine manages
+_ENTRY_BYTES = 24
 _LABELLINGS = 12  # of 4 bytes a site: those of the search, and what merging two of them needs
 
 
 def minimize(
-    mrf: Any,
-    x0: Any = None,
+    mrf: Model | TiledModel,
+    x0: Start = "unary",
     *,
     method: str = "auto",
     time_limit: float | None = None,
     tol: float | None = None,
     maxiter: int | None = None,
     patience: int | None = None,
-    memory_limit: float | None = None,
-    callback: Callable[[MAPResult], Any] | None = None,
-    rng: Any = None,
+    memory_limit: float | str | None = None,
+    callback: Callback | None = None,
+    rng: Seed = None,
     progress: bool = False,
     threads: int | None = None,
-    **options: Any,
+    checkpoint: str | os.PathLike[str] | None = None,
+    **options: object,
 ) -> MAPResult:
     """Minimise the energy by the best means there are, and say how good the answer is.
 
@@ -52,16 +57,17 @@ def minimize(
     ----------
     mrf : GridMRF, GraphMRF or TiledMRF
         The last is searched tile by tile, by "auto", "t_icm" or "t_ils": the limits but for the time are for each tile.
-    x0 : labelling, "random", "unary" or "scan-line", optional
-        Where to start; the default is the method's own, for "auto" each site's best label.
+    x0 : labelling, "random", "unary" or "scan-line"
+        Where to start: "unary" gives each site its cheapest label, "scan-line" solves each row without the others.
     method : str
         "auto", or the name of a solver: "anneal", "genetic", "icm", "loopy_bp", "scan_line", "t_icm", "t_ils",
         "tree_bp" or "trw". These also take their own keywords.
     time_limit : float, optional
         Seconds, compilation left out.
     tol : float, optional
-        Stop when the gap, (fun - lower_bound) / max(|fun|, |lower_bound|), is at most this: by default 1e-4. 0 goes on
-        until the energy is proved to be the least. For "auto" and "trw".
+        Stop when the gap, (fun - lower_bound) / max(|fun|, |lower_bound|), is at most this: by default 1e-4. With 0
+        the search ends when the energy is proved optimal; for costs that are not integers, within the rounding of
+        float64 sums. For "auto" and "trw".
     maxiter, patience : int, optional
         The largest number of rounds of "auto", and of rounds without a new best. If neither is given, "auto" stops when
         it has long gained nothing.
@@ -69,8 +75,12 @@ def minimize(
         Bytes, or text such as "500 MB", that may be used beside the model: without room for the dual (`trw`) "auto"
         is T-ILS alone, without a bound; without room for packed costs, T-ILS in little memory.
     callback, rng, progress, threads
-        As in `t_ils`; called once on a tree. The same seed gives the same answer for any number of threads; two are of
-        use.
+        As in `t_ils`; the callback is called once on a tree. The same seed gives the same answer for any number of
+        threads; "auto" has use for two.
+    checkpoint : path, optional
+        A file that is written every second or so; if it exists, the search resumes from it and ends bit for bit as if
+        it had never stopped. It holds the messages of the dual, and is about as large as they are in memory. As in
+        `t_ils`, a file of another model or search is refused and left unchanged. Exact answers need no file.
 
     Returns
     -------
@@ -87,52 +97,78 @@ def minimize(
     >>> tf.minimize(mrf, method="icm", rng=0).fun >= res.fun
     True
     """
-    check_model(mrf, tiles=True)
     as_choice(method, "method", METHODS)
-    given: dict[str, Any] = {"maxiter": maxiter, "time_limit": time_limit, "patience": patience, "callback": callback}
     if method != "auto":
-        given |= {"x0": x0, "tol": tol, "memory_limit": memory_limit, "rng": rng, "threads": threads}
-        return _named(method, mrf, given | {"progress": progress or None}, options)
+        given: dict[str, object] = {"maxiter": maxiter, "time_limit": time_limit, "patience": patience, "tol": tol}
+        given |= {"callback": callback, "rng": rng, "progress": progress or None, "threads": threads}
+        given |= {"memory_limit": memory_limit, "checkpoint": checkpoint}
+        return _named(method, mrf, x0, given, options)
     if options:
         raise TypeError(f'method="auto" takes no {next(iter(options))}; name a method that does: method="t_ils"')
-    limits = checked_limits(**given, progress=progress, tol=_TOL if tol is None else tol)
+    gap = _TOL if tol is None else tol
+    limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, tol=gap)
     thread_count(threads)
-    rng = as_generator(rng)
-    if is_tiled(mrf):
+    generator = as_generator(rng)
+    if isinstance(mrf, TiledModel):
         if memory_limit is not None:
             raise ValueError("a TiledMRF has its own memory_limit: give it when the model is created")
-        return by_tiles(
-            "auto",
-            mrf,
-            x0,
-            rng,
-            limits,
-            {name: given[name] for name in ("maxiter", "patience")} | {"tol": tol, "threads": threads},
-        )
+        if checkpoint is not None:
+            raise ValueError("checkpoint is for models in memory; the labels of a TiledMRF are in its store")
+        tile_options = {"maxiter": maxiter, "patience": patience, "tol": tol, "threads": threads}
+        return mrf.search_tiles("auto", x0, generator, limits, tile_options)
+    backend = check_model(mrf).backend
     check_start(mrf, x0)
+    path = None if checkpoint is None else checked_path(checkpoint)
     limit = None if memory_limit is None else as_byte_count(memory_limit, "memory_limit")
-    if mrf.has_few_edges and (limit is None or mrf.tree_bytes <= limit):
+    if backend.has_few_edges and (limit is None or backend.tree_bytes <= limit):
         with contextlib.suppress(CycleError):
-            return _told(tree_bp(mrf), callback)
-    exact = eliminated(mrf, limits["time_limit"], limit)
+            return _notify(tree_bp(mrf), callback)
+    exact = solve_by_elimination(mrf, limits["time_limit"], limit)
     if exact is not None:
-        return _told(exact, callback)
+        return _notify(exact, callback)
     memory, arithmetic = _what_fits(mrf, limit)
-    return search_auto(mrf, "unary" if x0 is None else x0, rng, limits, threads, memory, arithmetic)
+    return search_auto(
+        mrf,
+        x0,
+        generator,
+        limits,
+        threads=threads,
+        memory=memory,
+        arithmetic=arithmetic,
+        to_float64=limit is None,
+        checkpoint=path,
+    )
 
 
-def _told(result: MAPResult, callback: Callable[[MAPResult], Any] | None) -> MAPResult:
-    """An exact answer, of which the callback knows."""
+def solve_by_elimination(mrf: Model, time_limit: float | None, memory_limit: int | None) -> MAPResult | None:
+    """The exact answer if its tables are small enough for a second's work and for the limits; else None."""
+    timer = Timer()
+    entries = min(_ENTRIES, math.inf if time_limit is None else time_limit * _ENTRIES_PER_SECOND)
+    x = mrf.backend.eliminate(min(entries, math.inf if memory_limit is None else memory_limit / _ENTRY_BYTES))
+    if x is None:
+        return None
+    run = Run("elimination", mrf, x, timer)
+    run.stop(Status.CONVERGED, "exact: the sites were eliminated one after the other")
+    run.bound = exact_bound(mrf, run.energy)
+    return run.result()
+
+
+def _notify(result: MAPResult, callback: Callback | None) -> MAPResult:
+    """An exact answer, after the callback has seen it."""
     if callback is not None:
         with contextlib.suppress(StopIteration):
             callback(result)
     return result
 
 
-def _named(method: str, mrf: Any, given: dict[str, Any], options: dict[str, Any]) -> MAPResult:
-    """Call a solver with what it takes, and refuse what it does not."""
+def _named(
+    method: str, mrf: Model | TiledModel, x0: Start, given: dict[str, object], options: dict[str, object]
+) -> MAPResult:
+    """Call a solver with the keywords it takes, and raise for the others."""
     given = {name: value for name, value in given.items() if value is not None} | options
     names = takes(method)
+    if "x0" in names or not (isinstance(x0, str) and x0 == "unary"):
+        given["x0"] = x0
     for name in given:
         if name not in names:
             raise TypeError(f"method={method!r} takes no {name}; it takes {', '.join(names) or 'nothing'}")
@@ -150,11 +186,11 @@ def takes(method: str) -> list[str]:
     return [name for name in parameters if name not in ("mrf", "method", "options")]
 
 
-def _what_fits(mrf: Any, limit: int | None) -> tuple[str, str | None]:
+def _what_fits(mrf: Model, limit: int | None) -> tuple[str, str | None]:
     """The tree set and the arithmetic of the dual that fit into `limit` bytes."""
     if limit is None:
         return "auto", "auto"
-    for what, need in mrf.search_bytes().items():
+    for what, need in mrf.backend.search_bytes().items():
         if need + _LABELLINGS * 4 * mrf.size <= limit:
             return what
     needs = need + _LABELLINGS * 4 * mrf.size

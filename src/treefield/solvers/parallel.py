@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any
 
 import numpy as np
 
-from treefield.results import MAPResult
+from treefield.protocols import Limits, Model, Start
+from treefield.results import MAPResult, Status, amend_result
 from treefield.solvers.interrupt import Interrupts
+from treefield.solvers.loop import Timer
 from treefield.solvers.merge import merge
 from treefield.solvers.progress import Bar
-from treefield.solvers.run import CALLBACK, CONVERGED, FORBIDDEN, TIME_LIMIT, Run, Timer
+from treefield.solvers.run import Run
 from treefield.validation import thread_count
 
 _STOPPED = "stopped by the callback"
@@ -24,39 +26,40 @@ _WAKE = 0.1  # seconds: a signal that comes just before the main thread goes to 
 
 def independent_searches(
     search: Callable[..., MAPResult],
-    mrf: Any,
-    x0: Any,
+    mrf: Model,
+    x0: Start,
     rng: np.random.Generator,
-    limits: dict[str, Any],
+    limits: Limits,
     restarts: int,
     workers: int | None,
     threads: int | None,
-    checkpoint: Any,
+    checkpoint: str | os.PathLike[str] | None,
 ) -> MAPResult:
-    """Run ``search(x0, rng, limits, threads, checkpoint)`` so many times, some at once, and merge what they find.
+    """Run ``search(x0, rng, limits, threads, checkpoint)`` `restarts` times, several at once, and merge the results.
 
-    Each has a generator of its own, and results are merged in the order of the searches, so the answer does not depend
-    on how many run at once. A time limit is that of the whole.
+    Each search has its own generator, and results are merged in order, so the answer does not depend on the number of
+    workers. `time_limit` is the limit of all searches together.
     """
     timer = Timer()
     workers = min(restarts, thread_count(threads if workers is None else workers))
     generators = rng.spawn(restarts)
-    turns = math.ceil(restarts / workers)
+    rounds = math.ceil(restarts / workers)
     lock, interrupts, callback = threading.Lock(), Interrupts(), limits["callback"]
     total = None if limits["maxiter"] is None else restarts * limits["maxiter"]
     bar = Bar("t_ils", total) if limits["progress"] else None
 
-    def called(result: MAPResult) -> None:
+    def call_back(result: MAPResult) -> None:
         with lock:
             try:
-                callback(result)
+                if callback is not None:
+                    callback(result)
             except StopIteration:
                 interrupts.pending = _STOPPED
 
-    def one(number: int) -> MAPResult:
-        share = dict(limits, interrupts=interrupts, callback=None if callback is None else called, progress=bar)
+    def run_one(number: int) -> MAPResult:
+        share = dict(limits, interrupts=interrupts, callback=None if callback is None else call_back, progress=bar)
         if limits["time_limit"] is not None:
-            share["time_limit"] = limits["time_limit"] / turns
+            share["time_limit"] = limits["time_limit"] / rounds
         path = None if checkpoint is None else f"{checkpoint}.{number}"
         try:
             return search(x0, generators[number], share, max(1, thread_count(threads) // workers), path)
@@ -66,36 +69,35 @@ def independent_searches(
 
     closing = contextlib.nullcontext() if bar is None else contextlib.closing(bar)
     with closing, interrupts, ThreadPoolExecutor(workers, thread_name_prefix="treefield") as pool:
-        searches = [pool.submit(one, number) for number in range(restarts)]
+        searches = [pool.submit(run_one, number) for number in range(restarts)]
         not_done = True
         while not_done:
             try:
                 not_done = bool(wait(searches, timeout=_WAKE).not_done)
-            except KeyboardInterrupt:  # the second one: what there is still comes out
+            except KeyboardInterrupt:  # a second Ctrl-C: the searches still return their results
                 interrupts.pending = "interrupted"
         results = [search.result() for search in searches]
     x = results[0].x
     for result in results[1:]:
         x = merge(mrf, x, result.x)
     # rounding must not make it worse than the best of them
-    x = min([x, *(result.x for result in results)], key=lambda labelling: mrf.energy_parts(labelling)[::-1])
+    x = min([x, *(result.x for result in results)], key=lambda labelling: mrf.backend.energy_parts(labelling)[::-1])
     run = Run("t_ils", mrf, x, timer)
-    last = max(results, key=lambda result: result.status if result.status != FORBIDDEN else -1)
+    last = max(results, key=lambda result: result.status if result.status != Status.INFEASIBLE else -1)
     status, reason = last.status, last.message.split(";")[0]
     if interrupts.pending == _STOPPED:
-        status, reason = CALLBACK, _STOPPED
-    elif status == TIME_LIMIT:
+        status, reason = Status.STOPPED, _STOPPED
+    elif reason.startswith("time_limit"):
         reason = f"time_limit = {limits['time_limit']:g} s reached"
-    elif status == FORBIDDEN:
-        status = CONVERGED  # that it holds forbidden costs is said of the result by itself
+    elif status == Status.INFEASIBLE:
+        status = Status.CONVERGED  # `Run.result` reports forbidden costs
     run.stop(status, f"{reason}; {restarts} searches, merged")
     merged = run.result()
-    merged.nit = sum(result.nit for result in results)
-    merged.trace = _joined(results, merged, workers)
-    return merged
+    nit = sum(result.nit for result in results)
+    return amend_result(merged, nit=nit, trace=_join_traces(results, merged, nit, workers))
 
 
-def _joined(results: list[MAPResult], merged: MAPResult, workers: int) -> np.ndarray:
+def _join_traces(results: list[MAPResult], merged: MAPResult, nit: int, workers: int) -> np.ndarray:
     """The rows of all searches in the order of time, and the merged result as the last."""
     traces = [result.trace.copy() for result in results]
     for number in range(workers, len(traces)):  # a search starts when the one before it has ended
@@ -103,6 +105,6 @@ def _joined(results: list[MAPResult], merged: MAPResult, workers: int) -> np.nda
     rows = np.concatenate([traces[0][:1], *(trace[1:] for trace in traces), merged.trace[-1:]])
     rows["seconds"][-1] = rows["seconds"].max()
     rows = rows[np.argsort(rows["seconds"], kind="stable")]
-    rows["iteration"] = np.minimum(np.arange(len(rows)), merged.nit)
+    rows["iteration"] = np.minimum(np.arange(len(rows)), nit)
     rows["best"] = np.maximum(np.minimum.accumulate(rows["best"]), merged.fun)
     return rows

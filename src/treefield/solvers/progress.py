@@ -1,53 +1,91 @@
-"""A progress bar."""
+"""Progress on stderr, drawn by tqdm: of a search, of a batch, and of the command `treefield`."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+import os
+import shutil
+import sys
+from typing import Self
+
+_BAR_OF_SECONDS = "{desc}: {percentage:3.0f}%|{bar:20}| {elapsed}{postfix}"
 
 
-class Bar:
-    """Shows iterations, the energy, the best one and whatever else a search tells, while it runs; may be shared by
-    searches in threads."""
+class ProgressLine:
+    """One line on stderr: a title, a count or a bar, the time elapsed and a text. Threads may share it."""
 
-    def __init__(self, method: str, total: int | None) -> None:
+    def __init__(self, title: str, total: float | None, unit: str) -> None:
         from tqdm.auto import tqdm
 
-        self._bar: Any = tqdm(desc=method, total=total, unit="it", dynamic_ncols=True)
-        self._best = math.inf
+        bar_format = _BAR_OF_SECONDS if unit == "s" else None
+        ncols, nrows = _terminal_size()
+        self._bar = tqdm(
+            desc=title,
+            total=total,
+            unit=unit,
+            ncols=ncols,
+            nrows=nrows,
+            dynamic_ncols=ncols is None,
+            miniters=0,  # tqdm must not guess from the pace so far when to redraw, since iterations differ in length
+            bar_format=bar_format,
+        )
 
-    def step(self, iterations: int, energy: float, best: float, **more: float) -> None:
-        """So many iterations further, the search is here."""
-        self._best = min(self._best, best)
-        figures = {"energy": f"{energy:.7g}", "best": f"{self._best:.7g}"}
-        figures |= {name: f"{value:.{7 if name == 'bound' else 4}g}" for name, value in more.items()}
-        self._bar.set_postfix(figures, refresh=False)
-        self._bar.update(iterations)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def advance(self, amount: float, text: str) -> None:
+        """Count `amount` more units, and show a text after them."""
+        self._bar.set_postfix_str(text, refresh=False)
+        self._bar.update(amount)
+
+    def print_above(self, text: str) -> None:
+        """Print a line that stays, above this one."""
+        self._bar.write(text, file=self._bar.fp)
 
     def close(self) -> None:
-        """Leave the bar as it is."""
+        """Draw the line for the last time, and leave it on the screen."""
         self._bar.refresh()
         self._bar.close()
 
 
-class ItemBar:
-    """Shows how many items of a batch are done, and how many of them failed."""
+def _terminal_size() -> tuple[int | None, int | None]:
+    """Columns and rows for tqdm; None where tqdm finds them out itself.
+
+    Pseudo-terminals may report a size of 0, in which tqdm draws nothing: COLUMNS and LINES, or 80 x 24, count there.
+    """
+    try:
+        size = os.get_terminal_size(sys.stderr.fileno())
+    except (AttributeError, OSError, ValueError):  # not a terminal, or not a file
+        return None, None
+    return (None, None) if size.columns > 0 and size.lines > 0 else shutil.get_terminal_size()
+
+
+class Bar(ProgressLine):
+    """The progress of a search: iterations, energy, best energy and further figures."""
+
+    def __init__(self, method: str, total: int | None) -> None:
+        super().__init__(method, total, "it")
+        self._best = math.inf
+
+    def step(self, iterations: int, energy: float, best: float, **more: float) -> None:
+        """Count `iterations` more, and show the figures."""
+        self._best = min(self._best, best)
+        figures = {"energy": f"{energy:.7g}", "best": f"{self._best:.7g}"}
+        figures |= {name: f"{value:.{7 if name == 'bound' else 4}g}" for name, value in more.items()}
+        self.advance(iterations, ", ".join(f"{name}={text}" for name, text in figures.items()))
+
+
+class ItemBar(ProgressLine):
+    """The progress of a batch: items done, and how many of them failed."""
 
     def __init__(self, total: int | None) -> None:
-        from tqdm.auto import tqdm
-
-        self._bar: Any = tqdm(desc="batch", total=total, unit="item", dynamic_ncols=True)
+        super().__init__("batch", total, "item")
         self._failed = 0
 
-    def __enter__(self) -> ItemBar:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._bar.close()
-
     def step(self, failed: bool) -> None:
-        """One item further."""
+        """Count one more item."""
         self._failed += failed
-        if self._failed:
-            self._bar.set_postfix({"failed": self._failed}, refresh=False)
-        self._bar.update()
+        self.advance(1, f"failed={self._failed}" if self._failed else "")

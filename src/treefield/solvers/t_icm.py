@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
+from treefield.protocols import Callback, Model, Seed, Start, TiledModel, TreeOptions, Trees
 from treefield.results import MAPResult
-from treefield.solvers.run import begin, checked_limits, descend
-from treefield.solvers.tiles import by_tiles
-from treefield.validation import as_generator, check_model, is_tiled
+from treefield.solvers.loop import checked_limits
+from treefield.solvers.run import begin, descend
+from treefield.validation import as_generator, check_model
 
 
 def t_icm(
-    mrf: Any,
-    x0: Any = None,
+    mrf: Model | TiledModel,
+    x0: Start = "random",
     *,
-    trees: Any = None,
+    trees: Trees | None = None,
     order: str = "fixed",
     bands: int | None = None,
     maxiter: int | None = None,
     time_limit: float | None = None,
-    callback: Callable[[MAPResult], Any] | None = None,
-    rng: Any = None,
+    callback: Callback | None = None,
+    rng: Seed = None,
     progress: bool = False,
     memory: str = "auto",
     threads: int | None = None,
@@ -35,8 +33,8 @@ def t_icm(
     ----------
     mrf : GridMRF, GraphMRF or TiledMRF
         Of the last, tile by tile: `maxiter` limits the rounds over all tiles.
-    x0 : labelling, "random", "unary" or "scan-line", optional
-        Where to start; None is "random", "unary" gives each site its own cheapest label.
+    x0 : labelling, "random", "unary" or "scan-line"
+        Where to start: "unary" gives each site its cheapest label, "scan-line" solves each row without the others.
     trees : str or list of 1-D integer arrays, optional
         Of a grid:
         "bands": rows, then columns (then pillars), the grid cut into bands swept side by side: the fast one, and the
@@ -84,11 +82,11 @@ def t_icm(
     >>> res.x[5]
     array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1], dtype=int32)
     """
-    options = {"order": order, "bands": bands, "memory": memory, "threads": threads}
-    check_model(mrf, tiles=True)
+    options: TreeOptions = {"order": order, "bands": bands, "memory": memory, "threads": threads}
     limits = checked_limits(maxiter, time_limit, callback, progress=progress)
-    if is_tiled(mrf):
-        return by_tiles("t_icm", mrf, x0, as_generator(rng), limits, options | {"trees": trees})
-    mrf.check_tree_set(trees, **options)
-    run, rng = begin("t_icm", mrf, x0, rng, limits)
-    return descend(run, lambda: mrf.tree_set(trees, **options), rng, "tree")
+    if isinstance(mrf, TiledModel):
+        return mrf.search_tiles("t_icm", x0, as_generator(rng), limits, {**options, "trees": trees})
+    backend = check_model(mrf).backend
+    backend.check_tree_set(trees, **options)
+    run, generator = begin("t_icm", mrf, x0, rng, limits)
+    return descend(run, lambda: backend.tree_set(trees, **options), generator, "tree")

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from typing import Any
+import os
 
 import numpy as np
 
 from treefield.moves.accept import Metropolis
-from treefield.moves.protocol import jumped, restore, state_of, work
+from treefield.moves.common import call_jump, restore, state_of, total_work
 from treefield.moves.reset import UniformJump
-from treefield.results import MAPResult
+from treefield.protocols import (
+    Accept,
+    Callback,
+    Jump,
+    Learns,
+    Limits,
+    Model,
+    Seed,
+    Start,
+    Sweeps,
+    TiledModel,
+    TreeOptions,
+    Trees,
+)
+from treefield.results import MAPResult, Status
 from treefield.solvers.checkpoint import Checkpoint, Saved, checked_path, opened
 from treefield.solvers.identity import described
+from treefield.solvers.loop import checked_limits
 from treefield.solvers.parallel import independent_searches
-from treefield.solvers.run import CONVERGED, ROUNDING, Run, begin, checked_limits
-from treefield.solvers.tiles import by_tiles
+from treefield.solvers.run import ROUNDING, Run, begin
 from treefield.validation import (
     as_callable,
     as_choice,
@@ -25,32 +38,31 @@ from treefield.validation import (
     as_generator,
     check_model,
     fields,
-    is_tiled,
 )
 
 _MAXITER = 1000  # where no limit is given; the paper's number on stereo
 
 
 def t_ils(
-    mrf: Any,
-    x0: Any = None,
+    mrf: Model | TiledModel,
+    x0: Start = "random",
     *,
-    jump: Callable[..., np.ndarray] | None = None,
-    accept: Callable[..., float | None] | None = None,
+    jump: Jump | None = None,
+    accept: Accept | None = None,
     beta: float | None = None,
-    local_search: Any = "t_icm",
+    local_search: str | Sweeps = "t_icm",
     inner_iter: int | None = 1,
-    trees: Any = None,
+    trees: Trees | None = None,
     order: str = "fixed",
     bands: int | None = None,
     maxiter: int | None = None,
     max_backtracks: int | None = None,
     patience: int | None = None,
     time_limit: float | None = None,
-    callback: Callable[[MAPResult], Any] | None = None,
-    rng: Any = None,
+    callback: Callback | None = None,
+    rng: Seed = None,
     progress: bool = False,
-    checkpoint: Any = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     restarts: int = 1,
     workers: int | None = None,
     memory: str = "auto",
@@ -67,8 +79,8 @@ def t_ils(
     ----------
     mrf : GridMRF, GraphMRF or TiledMRF
         Of the last, tile by tile: the limits but for the time are for each tile.
-    x0 : labelling, "random", "unary" or "scan-line", optional
-        Where to start; None is "random".
+    x0 : labelling, "random", "unary" or "scan-line"
+        Where to start.
     jump : function, optional
         ``jump(x, mrf, rng)`` returns a changed copy of the labelling. Default: ``moves.UniformJump(0.1)``.
     accept : function, optional
@@ -78,8 +90,8 @@ def t_ils(
         Short for ``accept=moves.Metropolis(beta)``, a fixed inverse temperature: inf is greedy, 0 accepts all.
     local_search : "t_icm", "icm" or tree set
         What follows a jump: sweeps over `trees`, over single sites, or over anything with a method
-        ``sweep(x, rng, reverse)`` that changes `x` in place and returns the change of energy, such as
-        ``mrf.tree_set(...)``. Sweeps alternate in direction: every second one has ``reverse=True``.
+        ``sweep(x, rng, reverse=...)`` that changes `x` in place and returns the change of energy, such as
+        ``mrf.backend.tree_set(...)``. Sweeps alternate in direction: every second one has ``reverse=True``.
     inner_iter : int or None
         The number of sweeps after each jump, fewer if the local minimum is reached before; None goes on until it is.
     trees, order, bands, memory, threads
@@ -136,7 +148,8 @@ def t_ils(
     >>> better.fun <= res.fun <= tf.t_icm(mrf, rng=0).fun
     True
     """
-    check_model(mrf, tiles=True)
+    if not isinstance(mrf, TiledModel):
+        check_model(mrf)
     jump = UniformJump() if jump is None else as_callable(jump, "jump", "(x, mrf, rng), such as moves.UniformJump()")
     if beta is not None and accept is not None:
         raise ValueError("give either beta or accept, not both: accept=Metropolis(beta) fixes the temperature")
@@ -147,59 +160,65 @@ def t_ils(
     max_backtracks = None if max_backtracks is None else as_count(max_backtracks, "max_backtracks", 1)
     restarts = as_count(restarts, "restarts", 1)
     workers = None if workers is None else as_count(workers, "workers", 1)
-    checkpoint = None if checkpoint is None else checked_path(checkpoint)
+    path = None if checkpoint is None else checked_path(checkpoint)
     default = _MAXITER if max_backtracks is None else None
     limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, default=default)
-    options = {"order": order, "bands": bands, "memory": memory, "threads": threads}
-    if is_tiled(mrf):
-        if checkpoint is not None or hasattr(local_search, "sweep"):
+    options: TreeOptions = {"order": order, "bands": bands, "memory": memory, "threads": threads}
+    if isinstance(mrf, TiledModel):
+        if checkpoint is not None or not isinstance(local_search, str):
             raise ValueError(
                 "checkpoint, and a tree set as local_search, go with models in memory, not with a TiledMRF"
             )
-        given: dict[str, Any] = {"jump": jump, "accept": accept, "local_search": local_search, "inner_iter": inner_iter}
+        given: dict[str, object] = {
+            "jump": jump,
+            "accept": accept,
+            "local_search": local_search,
+            "inner_iter": inner_iter,
+        }
         given |= {"trees": trees, "maxiter": maxiter, "max_backtracks": max_backtracks, "patience": patience}
         given |= {"restarts": restarts, "workers": workers} if restarts > 1 else {}
-        return by_tiles("t_ils", mrf, x0, as_generator(rng), limits, options | given)
-    searched: Any = None
-    if hasattr(local_search, "sweep") and not isinstance(local_search, type):
-        searched = local_search
+        return mrf.search_tiles("t_ils", x0, as_generator(rng), limits, {**options, **given})
+    tree_set: Sweeps | None = None
+    if isinstance(local_search, Sweeps) and not isinstance(local_search, type):
+        tree_set = local_search
     elif as_choice(local_search, "local_search", ("t_icm", "icm")) == "icm":
         trees = "sites"
-    trees = mrf.paper_trees if trees is None else trees
-    mrf.check_tree_set(trees, **options)
-    settings: dict[str, Any] = {}
+    chosen = mrf.backend.paper_trees if trees is None else trees
+    mrf.backend.check_tree_set(chosen, **options)
+    settings: dict[str, object] = {}
     if checkpoint is not None:
-        parts = {"jump": jump, "accept": accept, "local_search": local_search, "trees": trees}
+        parts = {"jump": jump, "accept": accept, "local_search": local_search, "trees": chosen}
         settings = {name: described(part, name) for name, part in parts.items()}
         settings |= {"inner_iter": inner_iter, "order": order, "bands": bands}
 
-    def search(x0: Any, rng: Any, limits: dict[str, Any], threads: int | None, path: Any) -> MAPResult:
+    def search(x0: Start, rng: Seed, limits: Limits, threads: int | None, path: str | None) -> MAPResult:
         file, saved = opened(path, "t_ils", mrf, settings)
-        run, rng = begin("t_ils", mrf, x0, rng, limits, saved)
-        ils = _Search(run, copy.deepcopy(jump), copy.deepcopy(accept), inner_iter, max_backtracks, rng, file)
+        run, generator = begin("t_ils", mrf, x0, rng, limits, saved)
+        ils = _Search(run, copy.deepcopy(jump), copy.deepcopy(accept), inner_iter, max_backtracks, generator, file)
         with run:
             ils.resume(saved)
-            ils.trees = mrf.tree_set(trees, **(options | {"threads": threads})) if searched is None else searched
+            prepared = mrf.backend.tree_set(chosen, order=order, bands=bands, memory=memory, threads=threads)
+            ils.trees = prepared if tree_set is None else tree_set
             ils.run(first=saved is None)
         return run.result()
 
     if restarts == 1:
-        return search(x0, rng, limits, threads, checkpoint)
-    if searched is not None:
+        return search(x0, rng, limits, threads, path)
+    if tree_set is not None:
         raise ValueError("with restarts the local search must be given by its name, not as a tree set: they share it")
-    return independent_searches(search, mrf, x0, as_generator(rng), limits, restarts, workers, threads, checkpoint)
+    return independent_searches(search, mrf, x0, as_generator(rng), limits, restarts, workers, threads, path)
 
 
 class _Search:
     """The loop of Algorithm 2, and what a checkpoint must keep of it."""
 
-    trees: Any
+    trees: Sweeps
 
     def __init__(
         self,
         run: Run,
-        jump: Any,
-        accept: Any,
+        jump: Jump,
+        accept: Accept,
         inner_iter: int | None,
         max_backtracks: int | None,
         rng: np.random.Generator,
@@ -221,27 +240,27 @@ class _Search:
         if first:
             run.record(self._descend(run.x)[0], iterations=0)
             run.keep_best()
-        while self._goes_on():
+        while self._should_continue():
             self._iterate()
             run.save(self._checkpoint, self._rng, self._state)
         run.save(self._checkpoint, self._rng, self._state)
 
-    def _goes_on(self) -> bool:
+    def _should_continue(self) -> bool:
         if self._max_backtracks is not None and self._backtracks >= self._max_backtracks:
-            self._run.stop(CONVERGED, f"max_backtracks = {self._max_backtracks} jumps were not accepted")
+            self._run.stop(Status.LIMIT, f"max_backtracks = {self._max_backtracks} jumps were not accepted")
         return self._run.should_continue()
 
     def _iterate(self) -> None:
         run = self._run
-        y = jumped(self._jump, run.x, run.mrf, self._rng, "jump")
+        y = call_jump(self._jump, run.x, run.mrf, self._rng, "jump")
         if run.out_of_time():
             return
         _, sweeps = self._descend(y)
         change = self._accept(run.mrf, run.x, y, self._rng)
-        as_flat_input(run.x, run.mrf, "what accept left in x")
+        as_flat_input(run.x, run.mrf.backend, "what accept left in x")
         self._backtracks += change is None
-        if hasattr(self._jump, "learn"):
-            self._jump.learn(max(0.0, -(change or 0.0)), work(self._jump, run.mrf, sweeps))
+        if isinstance(self._jump, Learns):
+            self._jump.learn(max(0.0, -(change or 0.0)), total_work(self._jump, run.mrf, sweeps))
         run.figures["accepted"] = 1 - self._backtracks / (run.nit + 1)
         run.record(change or 0.0)
 
@@ -258,11 +277,11 @@ class _Search:
                 break
         return total, sweeps
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
         moves = {"jump": state_of(self._jump), "accept": state_of(self._accept)}
         return {"backtracks": self._backtracks, **moves}, {}
 
-    def _restore(self, numbers: Any, arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, numbers: object, arrays: dict[str, np.ndarray]) -> None:
         backtracks, jump, accept = fields(numbers, "search", "backtracks", "jump", "accept")
         self._backtracks = as_count(backtracks, "backtracks")
         if self._backtracks > self._run.nit:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from treefield.results import MAPResult
-from treefield.solvers.run import CONVERGED, Run, Timer, exact_bound
+from treefield.errors import CycleError
+from treefield.protocols import Model
+from treefield.results import MAPResult, Status
+from treefield.solvers.loop import Timer
+from treefield.solvers.run import Run, exact_bound
 from treefield.validation import check_model
 
 
-def tree_bp(mrf: Any) -> MAPResult:
+def tree_bp(mrf: Model) -> MAPResult:
     """The most probable labelling of a model without cycles, exactly, in two passes: messages to the root, labels back
     to the leaves.
 
@@ -33,12 +34,10 @@ def tree_bp(mrf: Any) -> MAPResult:
     >>> tf.tree_bp(chain).x, tf.tree_bp(chain).fun, tf.tree_bp(chain).gap
     (array([[0, 1, 1]], dtype=int32), 3.0, 0.0)
     """
-    from treefield.trees.forests import CycleError
-
     check_model(mrf)
     timer = Timer()
     try:
-        forest = mrf.whole_tree()
+        forest = mrf.backend.whole_tree()
     except CycleError:
         raise CycleError(
             f"tree_bp needs a model without cycles, but this one of {' x '.join(map(str, mrf.shape))} sites has some; "
@@ -47,6 +46,6 @@ def tree_bp(mrf: Any) -> MAPResult:
     x = np.zeros(mrf.shape, np.int32)
     forest.sweep(x, check=False)
     run = Run("tree_bp", mrf, x, timer)
-    run.stop(CONVERGED, "exact: the model is a tree")
+    run.stop(Status.CONVERGED, "exact: the model is a tree")
     run.bound = exact_bound(mrf, run.energy)
     return run.result()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from treefield.results import MAPResult
-from treefield.solvers.run import CONVERGED, begin, checked_limits
-from treefield.trees.fixed_point import ARITHMETICS
+from treefield.protocols import Callback, Model, Seed, Start
+from treefield.results import MAPResult, Status
+from treefield.solvers.loop import checked_limits
+from treefield.solvers.run import begin
 from treefield.validation import as_choice, as_real_scalar, check_model
 
 _MAXITER = 1000  # where no limit is given
@@ -15,16 +13,16 @@ _WINDOW = 20  # iterations in which the bound must rise
 
 
 def trw(
-    mrf: Any,
-    x0: Any = "unary",
+    mrf: Model,
+    x0: Start = "unary",
     *,
     arithmetic: str = "auto",
     tol: float = 1e-6,
     maxiter: int | None = None,
     patience: int | None = None,
     time_limit: float | None = None,
-    callback: Callable[[MAPResult], Any] | None = None,
-    rng: Any = None,
+    callback: Callback | None = None,
+    rng: Seed = None,
     progress: bool = False,
 ) -> MAPResult:
     """Bound the energy from below by sequential tree-reweighted message passing, and decode its messages.
@@ -66,22 +64,23 @@ def trw(
     (True, True)
     """
     check_model(mrf)
-    as_choice(arithmetic, "arithmetic", ("auto", *ARITHMETICS))
+    as_choice(arithmetic, "arithmetic", ("auto", "int16", "float32", "float64"))
     tol = as_real_scalar(tol, "tol")
     limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, tol=tol, default=_MAXITER)
-    run, rng = begin("trw", mrf, x0, rng, limits)
+    run, _ = begin("trw", mrf, x0, rng, limits)
     with run:
         run.keep_best()
-        dual = mrf.dual(arithmetic)
+        dual = mrf.backend.dual(arithmetic)
         rise = Rise(tol)
         while run.should_continue():
             run.bound = dual.iterate(run.x)
+            run.margin = dual.margin
             run.record(None)
             if not rise.should_continue(run.bound):
-                if dual.refine():
+                if dual.refine(run.best - run.bound):
                     rise = Rise(tol)
                 elif run.should_continue():
-                    run.stop(CONVERGED, "converged: the bound no longer rises")
+                    run.stop(Status.CONVERGED, "converged: the bound no longer rises")
     return run.result()
 
 
@@ -92,7 +91,7 @@ class Rise:
         self._tol, self._bounds = tol, []  # type: float, list[float]
 
     def should_continue(self, bound: float) -> bool:
-        """Told the bound after each iteration."""
+        """Note the bound of an iteration; whether another one may raise it."""
         self._bounds.append(bound)
         if len(self._bounds) <= _WINDOW:
             return True

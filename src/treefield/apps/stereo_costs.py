@@ -1,0 +1,125 @@
+"""The cost of matching a pixel of the left image with one of the right.
+
+A cost volume holds, at [row, column, label], the cost of disparity min_disparity + label, that is of matching that
+column of the left image with column - disparity of the right one. Images are (M, N, C) arrays in grey levels, 255 from
+black to white; costs are summed over the channels and truncated. A match outside of the image has the mean cost of all
+others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import get_args
+
+import numpy as np
+
+from treefield.apps.keywords import MatchingCost
+from treefield.validation import all_integral
+
+COSTS = get_args(MatchingCost)
+
+_CENSUS_RADIUS = 2  # pixels: a window of 5 x 5
+_TRUNCATION = {"birchfield-tomasi": 12.0, "absolute": 20.0, "squared": 400.0}  # grey levels per channel
+_MAX_FACTOR = 1e30
+_LUMINANCE = np.array([0.299, 0.587, 0.114])
+
+
+def matching_costs(left: np.ndarray, right: np.ndarray, cost: str, disparities: range) -> np.ndarray:
+    """The cost of every disparity at every pixel; of an integer dtype if all costs are integers."""
+    if cost == "census":
+        left_bits, right_bits = census(left), census(right)
+        most = float((2 * _CENSUS_RADIUS + 1) ** 2 - 1)
+        return _volume(
+            lambda a, b: np.bitwise_count(left_bits[a] ^ right_bits[b]), left.shape, disparities, most, np.uint8
+        )
+    most = _TRUNCATION[cost] * left.shape[2]
+    if cost == "birchfield-tomasi":
+        ranges = half_sample_range(left), half_sample_range(right)
+
+        def difference(a: tuple, b: tuple) -> np.ndarray:
+            """Birchfield and Tomasi: how far a value is outside of the range around its match in the other image."""
+            from_left = distance_to_range(left[a], *(end[b] for end in ranges[1]))
+            from_right = distance_to_range(right[b], *(end[a] for end in ranges[0]))
+            return np.minimum(from_left, from_right).sum(axis=-1)
+
+    elif cost == "absolute":
+
+        def difference(a: tuple, b: tuple) -> np.ndarray:
+            return np.abs(left[a] - right[b]).sum(axis=-1)
+
+    else:
+
+        def difference(a: tuple, b: tuple) -> np.ndarray:
+            return ((left[a] - right[b]) ** 2).sum(axis=-1)
+
+    is_integral = cost != "birchfield-tomasi" and all_integral(left) and all_integral(right)
+    dtype = (np.uint8 if most < 2**8 else np.uint16) if is_integral else np.float32
+    return _volume(difference, left.shape, disparities, most, dtype)
+
+
+def _volume(
+    difference: Callable[[tuple, tuple], np.ndarray],
+    shape: tuple[int, ...],
+    disparities: range,
+    most: float,
+    dtype: type,
+) -> np.ndarray:
+    """Truncated costs `difference(a, b)` of the overlapping parts a and b of the images, for each disparity.
+
+    Pixels without a match have the mean cost.
+    """
+    rows, columns = shape[:2]
+    volume: np.ndarray = np.empty((rows, columns, len(disparities)), dtype)
+    outside, total, count = np.ones((columns, len(disparities)), bool), 0.0, 0
+    for label, d in enumerate(disparities):
+        first, last = max(d, 0), columns + min(d, 0)  # columns whose match is inside of the image
+        if first < last:
+            cost = np.minimum(difference(np.s_[:, first:last], np.s_[:, first - d : last - d]), most)
+            volume[:, first:last, label] = cost
+            outside[first:last, label] = False
+            total, count = total + float(cost.sum(dtype=np.float64)), count + cost.size
+    mean = total / max(1, count)
+    volume[:, outside] = mean if dtype == np.float32 else round(mean)
+    return volume
+
+
+def census(image: np.ndarray) -> np.ndarray:
+    """For each pixel, one bit per neighbour in a window of 5 x 5: whether the neighbour is darker.
+
+    The bits describe the structure of the image and do not depend on exposure.
+    """
+    grey = image @ _LUMINANCE if image.shape[2] == 3 else image.mean(axis=2)
+    radius, (rows, columns) = _CENSUS_RADIUS, grey.shape
+    padded = np.pad(grey, radius, mode="edge")
+    bits = np.zeros(grey.shape, np.uint32)
+    for i in range(2 * radius + 1):
+        for j in range(2 * radius + 1):
+            if (i, j) != (radius, radius):
+                bits = 2 * bits + (padded[i : i + rows, j : j + columns] < grey)
+    return bits
+
+
+def half_sample_range(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The minimum and maximum of each value and the two values half-way to its neighbours on the row."""
+    halves = (image[:, 1:] + image[:, :-1]) / 2
+    low, high = image.copy(), image.copy()
+    for part in (np.s_[:, 1:], np.s_[:, :-1]):
+        low[part] = np.minimum(low[part], halves)
+        high[part] = np.maximum(high[part], halves)
+    return low, high
+
+
+def distance_to_range(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The distance of values from a range, 0 inside of it."""
+    return np.maximum(0, np.maximum(value - high, low - value))
+
+
+def contrast_weights(image: np.ndarray, contrast: float, factor: float) -> list[np.ndarray]:
+    """Edge weights for an image (M, N, C): `factor` where neighbours differ by less than `contrast`, else 1.
+
+    The difference is the root mean square over the channels.
+    """
+    steps = [np.mean(np.diff(image, axis=axis) ** 2, axis=-1) for axis in (0, 1)]
+    if factor > _MAX_FACTOR:
+        raise ValueError(f"contrast_factor must be at most {_MAX_FACTOR:g}, got {factor:g}")
+    return [np.where(step < contrast * contrast, factor, 1.0).astype(np.float32) for step in steps]

@@ -1,0 +1,1 @@
+"""How the questions of solvers about a model are answered."""

@@ -1,0 +1,61 @@
+"""The dual of a graph: tree-reweighted messages, and the lower bound they prove."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from treefield.backends.graph.costs import GraphCosts
+from treefield.backends.graph.messages import new_messages
+from treefield.backends.shared import EPS
+from treefield.results import tightened
+from treefield.validation import as_choice, as_flat_output
+
+
+class GraphDual:
+    """Tree-reweighted messages that tighten a lower bound on the energy, all 0 at first. The edges are shared out among
+    chains of sites of rising numbers. Memory: a float64 for each label of each edge, rounded up to eight."""
+
+    def __init__(self, costs: GraphCosts, arithmetic: str = "auto") -> None:
+        from treefield.kernels.graph import messages as kernels
+        from treefield.kernels.simd.jit import as_compile_time
+
+        if as_choice(arithmetic, "arithmetic", ("auto", "int16", "float32", "float64")) not in ("auto", "float64"):
+            raise ValueError(f'arithmetic={arithmetic!r} goes with grids; messages of a graph are "float64"')
+        self._costs, self._graph = costs, costs.kernel_graph
+        self._messages = new_messages(costs, shared=True)
+        self.bound, self.margin = -math.inf, 0.0
+        nothing = self._graph._replace(starts=np.zeros(1, np.int64))
+        with as_compile_time():
+            kernels.pass_forward(nothing, self._messages, np.zeros(0, np.int32))
+            kernels.pass_backward(nothing, self._messages)
+
+    def iterate(self, x: np.ndarray) -> float:
+        """One pass forward, whose decoding is written to the int32 labelling `x`, and one back; returns the bound,
+        which never falls."""
+        from treefield.kernels.graph.messages import pass_backward, pass_forward
+
+        pass_forward(self._graph, self._messages, as_flat_output(x, self._costs))
+        least, rounding = pass_backward(self._graph, self._messages)
+        rounding += self._costs.message_error + 2 * EPS * (abs(least) + abs(self._costs.offset))
+        self.margin = rounding
+        found = least + self._costs.offset - rounding
+        self.bound = max(self.bound, tightened(found, self._costs.is_whole))
+        return self.bound
+
+    def refine(self, gap: float) -> bool:
+        """There is no more exact arithmetic."""
+        return False
+
+    def get_state(self) -> tuple[str, np.ndarray]:
+        """The arithmetic, and all messages as bytes, for a checkpoint."""
+        return "float64", self._messages.values.view(np.uint8)
+
+    def set_state(self, arithmetic: str, messages: np.ndarray, bound: float) -> None:
+        """Continue from what `get_state` returned; raise a ValueError for anything else."""
+        values = self._messages.values.view(np.uint8)
+        if arithmetic != "float64" or len(messages) != len(values):
+            raise ValueError(f"messages are {len(messages)} bytes of {arithmetic}, expected {len(values)} of float64")
+        values[:] = messages
+        self.bound = bound

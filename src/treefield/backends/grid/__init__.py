@@ -1,0 +1,1 @@
+"""Answers for grids, by kernels over lines."""

@@ -1,0 +1,1 @@
+"""The commands, imported by `treefield.cli.app` when they are run."""

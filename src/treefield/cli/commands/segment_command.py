@@ -1,0 +1,74 @@
+"""The command segment."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from treefield.cli.input_images import split_alpha
+from treefield.cli.memory_plan import plan_memory
+from treefield.cli.options import Shared, shares_options
+from treefield.cli.previews import draw_image, draw_regions
+from treefield.cli.reporting import Task, run_task
+from treefield.io import read_image, read_labels, write_labels
+from treefield.io.images.image_formats import as_writable_labels
+from treefield.report.page import Picture
+
+
+@shares_options
+def segment(
+    image: Annotated[
+        pathlib.Path, typer.Argument(metavar="IN", help="The image: PNG, JPEG, TIFF, PGM, PPM, PFM or NPY.")
+    ],
+    out: Annotated[pathlib.Path, typer.Argument(metavar="OUT", help="The labels: PNG with a palette, TIFF or NPY.")],
+    labels: Annotated[int, typer.Option(help="Number of regions, found by colour.")] = 2,
+    seeds: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="An image of the known labels, 1, 2, ..., and 0 elsewhere."),
+    ] = None,
+    weight: Annotated[float, typer.Option(help="The cost of a border in nats; more makes borders smoother.")] = 6.0,
+    contrast: Annotated[float, typer.Option(help="How much an edge lowers the cost of a border; 0: not at all.")] = 0.5,
+    spacing: Annotated[str | None, typer.Option(help="The size of a pixel along each axis: 2.5,1,1")] = None,
+    *,
+    shared: Shared,
+) -> None:
+    """Cut an image into regions of similar colour."""
+    from treefield.apps.segment import segment_problem
+
+    shared.check_outputs(out)
+    distances = None if spacing is None else _parse_numbers(spacing, "--spacing")
+    colours, _, axis = split_alpha(read_image(image))
+    known = labels if seeds is None else read_labels(seeds)
+    sites = colours.size // (1 if axis is None else colours.shape[-1])
+    number = labels if seeds is None else len(np.unique(known))
+    limit = plan_memory(sites, number, 4, quiet=shared.quiet)
+    problem = segment_problem(
+        colours, known, weight=weight, contrast=contrast, spacing=distances, channel_axis=axis, rng=shared.seed
+    )
+
+    as_writable_labels(out, problem.example_output())
+
+    def write(regions: np.ndarray) -> str:
+        write_labels(out, regions, force=shared.force)
+        return f"labels {regions.min()} to {regions.max()}"
+
+    task = Task(
+        "segment",
+        lambda **options: problem.solve(True, **options),
+        draw_labels=lambda x: draw_regions(problem.output(x)),
+        draw_answer=draw_regions,
+        before=Picture(image.name, draw_image(colours, axis)),
+        memory_limit=limit,
+    )
+    run_task(task, shared, out, write)
+
+
+def _parse_numbers(text: str, name: str) -> list[float]:
+    """Parse numbers separated by commas."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{name} must be numbers separated by commas, such as 2.5,1,1; got {text!r}") from None

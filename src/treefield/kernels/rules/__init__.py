@@ -1,0 +1,1 @@
+"""Message rules, one for each kind of pairwise cost."""

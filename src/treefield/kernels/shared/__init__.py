@@ -1,0 +1,1 @@
+"""Kernels that grids and graphs share."""

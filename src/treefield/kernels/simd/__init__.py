@@ -1,0 +1,1 @@
+"""The compiler of kernels and its cache, SIMD vectors, random numbers, sums."""

@@ -1,1 +1,0 @@
-"""The paper's experiments, run again: ``treefield paper``."""

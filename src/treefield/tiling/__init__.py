@@ -1,0 +1,1 @@
+"""Grids larger than memory, searched tile by tile."""

@@ -1,0 +1,341 @@
+"""Search of models larger than memory: tile by tile, the sites around each tile fixed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from treefield.protocols import Limits, Start
+from treefield.results import MAPResult, Status
+from treefield.solvers.interrupt import Interrupts
+from treefield.solvers.loop import Loop, Timer
+from treefield.solvers.progress import Bar
+from treefield.tiling.array_protocols import Box, LabelStore, ReadableArray, as_readable, check_shape
+from treefield.tiling.model import TiledMRF
+from treefield.tiling.stores import FileArray
+from treefield.tiling.tiles import Tile, border_boxes, tile_boxes, touch
+from treefield.validation import as_choice, label_dtype
+
+METHODS = ("auto", "t_icm", "t_ils")
+STARTS = ("random", "unary")
+_ROUNDING = 1e-12  # relative to a tile's energy
+
+
+@dataclasses.dataclass
+class Solved:
+    """The result of the search of a tile.
+
+    Attributes
+    ----------
+    x : array
+        The labels of the box.
+    finite, forbidden : float, int
+        By how much they change the finite part of the energy and the number of forbidden costs; for a tile that was
+        searched alone, the energy itself.
+    bound : float
+        A lower bound on the energy of a tile that was searched alone; otherwise nan.
+    changed : Box or None
+        The part of the box where labels have changed.
+    status : Status
+        Why the search ended.
+    """
+
+    x: np.ndarray
+    finite: float
+    forbidden: int
+    bound: float = math.nan
+    changed: Box | None = None
+    status: Status = Status.CONVERGED
+
+
+def solve_tile(tile: Tile, method: str, options: Mapping[str, object], seed: Sequence[int]) -> Solved:
+    """Search a tile by a method of `minimize`.
+
+    With fixed labels around the tile, new labels are taken only if they lower the energy by more than rounding.
+    Otherwise a search could alternate for ever between labellings of equal energy.
+    """
+    from treefield.solvers.minimize import minimize
+
+    search: Callable[..., MAPResult] = minimize
+    dtype, options = label_dtype(tile.n_labels), dict(options, method=method, rng=np.random.default_rng(seed))
+    if tile.fixed is None:
+        res = search(tile.model, **options)
+        return Solved(res.x.astype(dtype), *tile.model.backend.energy_parts(res.x), res.lower_bound, None, res.status)
+    own = tile.own
+    before = tile.energy_parts(own)
+    res = search(tile.absorbed(), own, **options)
+    after = tile.energy_parts(res.x)
+    if after[1] > before[1] or (after[1] == before[1] and after[0] >= before[0] - _ROUNDING * abs(before[0])):
+        return Solved(own.astype(dtype), 0.0, 0, status=res.status)
+    places = np.nonzero(res.x != own)
+    changed = tuple(slice(int(k.min()), int(k.max()) + 1) for k in places) if places[0].size else None
+    finite, forbidden = after[0] - before[0], after[1] - before[1]
+    return Solved(res.x.astype(dtype), finite, forbidden, changed=changed, status=res.status)
+
+
+def take_cheapest_labels(tile: Tile) -> Solved:
+    """Give each site of a tile its label of least unary cost."""
+    x = tile.model.backend.best_labels()
+    return Solved(x.astype(label_dtype(tile.n_labels)), *tile.model.backend.energy_parts(x), bound=-math.inf)
+
+
+def seed_of(root: int, phase: int, box: Box) -> list[int]:
+    """The seed for a box in a phase. It does not depend on the order of the searches."""
+    return [root, phase, *(part.start for part in box)]
+
+
+def first_labels(root: int, box: Box, n_labels: int, unary: np.ndarray | None) -> np.ndarray:
+    """The labels that a box starts with: those of least unary cost, or without costs random ones."""
+    if unary is not None:
+        return unary.argmin(axis=-1)
+    rng = np.random.default_rng(seed_of(root, 0, box))
+    return rng.integers(n_labels, size=[part.stop - part.start for part in box])
+
+
+def phases(mrf: TiledMRF) -> list[list[list[Box]]]:
+    """The boxes of each phase in colour classes: all tiles, then boxes around the borders across each axis."""
+    borders = (border_boxes(mrf.shape, mrf.tile, axis) for axis in range(len(mrf.shape)))
+    return [tile_boxes(mrf.shape, mrf.tile), *borders]
+
+
+def total_bound(bounds: list[float]) -> float:
+    """A float64 that is not above the exact sum of the bounds."""
+    total = math.fsum(bounds)
+    is_exact = all(number.is_integer() for number in (total, *bounds))
+    return total if is_exact else math.nextafter(total, -math.inf)
+
+
+def search_by_tiles(
+    method: str,
+    mrf: TiledMRF,
+    x0: Start,
+    rng: np.random.Generator,
+    limits: Limits,
+    options: Mapping[str, object],
+) -> MAPResult:
+    """Search a tiled model by a method of `minimize`, within checked limits; the options are for each tile.
+
+    "t_icm" solves all tiles, then the tiles shifted by half a tile, and so on until nothing changes; `maxiter` limits
+    these rounds. The others search all tiles, then boxes around their borders. From "unary", "auto" first searches each
+    tile alone: the sum of their bounds is a bound of the whole.
+    """
+    as_choice(method, "method of a TiledMRF", METHODS)
+    start = as_tiled_start(x0, mrf)
+    with Interrupts() as interrupts:
+        x = mrf.new_labelling()
+        try:
+            search = _TileSearch(method, mrf, x, interrupts, int(rng.integers(2**63)), limits, options)
+            with search:
+                if method == "t_icm":
+                    search.start(start)
+                    search.descend()
+                else:
+                    search.search_tiles_and_borders(start)
+            return search.final_result()
+        except BaseException:
+            mrf.discard_labelling()
+            raise
+
+
+def as_tiled_start(x0: Start, mrf: TiledMRF) -> str | ReadableArray:
+    """ "random", "unary", or a labelling that can be sliced; or an error."""
+    if isinstance(x0, str):
+        return as_choice(x0, "x0 of a TiledMRF", STARTS)
+    start = as_readable(x0)
+    check_shape(start, "x0", mrf.shape)
+    return start
+
+
+class _TileSearch(Loop):
+    """One search of a tiled model. The energy is the sum of the changes of all tiles."""
+
+    def __init__(
+        self,
+        method: str,
+        mrf: TiledMRF,
+        x: LabelStore,
+        interrupts: Interrupts,
+        root: int,
+        limits: Limits,
+        options: Mapping[str, object],
+    ) -> None:
+        rounds = limits["maxiter"] if method == "t_icm" else None  # for the other methods it limits each tile
+        super().__init__(
+            method,
+            Timer(),
+            maxiter=rounds,
+            time_limit=limits["time_limit"],
+            callback=limits["callback"],
+            interrupts=interrupts,
+        )
+        self._tile_bar = Bar(f"{method}, tiles", None) if limits["progress"] else None
+        self._mrf, self._x, self._root, self._options = mrf, x, root, options
+        self._energies: list[float] = []
+        self._forbidden, self._was_limited = 0, False
+        self._remaining = mrf.size  # sites of the boxes still to be searched: they share the time that is left
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if self._tile_bar is not None:
+            self._tile_bar.close()
+        return super().__exit__(kind, error, trace)
+
+    @property
+    def energy(self) -> float:  # type: ignore[override]
+        """The energy, as the sum of its changes so far."""
+        return math.inf if self._forbidden else math.fsum(self._energies)
+
+    def start(self, x0: str | ReadableArray) -> None:
+        """Write the first labels: those given, random ones, or those of least unary cost."""
+        for box in self._mrf.tiles:
+            if isinstance(x0, str):
+                unary = self._mrf.costs(box) if x0 == "unary" else None
+                labels = first_labels(self._root, box, self._mrf.n_labels, unary)
+            else:
+                labels = self._mrf.as_labels(x0[box], "x0")
+            self._write(box, labels)
+        finite, self._forbidden = self._mrf.energy_parts(self._x)
+        self._energies = [finite]
+        self._end_iteration(0)
+
+    def search_tiles_and_borders(self, x0: str | ReadableArray) -> None:
+        """Search all tiles, and then the boxes around their borders."""
+        first, *borders = phases(self._mrf)
+        self._remaining += sum(size_of(box) for classes in borders for boxes in classes for box in boxes)
+        if isinstance(x0, str) and x0 == "unary" and self.method == "auto":
+            self._search_alone([box for boxes in first for box in boxes])
+        else:
+            self.start(x0)
+            self._search(1, first)
+        for phase, classes in enumerate(borders, 2):
+            self._search(phase, classes)
+        if not self.has_ended and self._was_limited:
+            each = f"maxiter = {self._options['maxiter']}"
+            self.stop(Status.LIMIT, f"all tiles and their borders searched, with {each} each")
+        elif not self.has_ended:
+            self.stop(Status.CONVERGED, "converged: all tiles and their borders are searched")
+
+    def _search_alone(self, boxes: list[Box]) -> None:
+        bounds = []
+        for box in boxes:
+            tile = self._mrf.read_tile(box)
+            # without time left, every site takes its cheapest label
+            solved = (self._solve(tile, 1, box) if self.should_continue() else None) or take_cheapest_labels(tile)
+            self._write(box, solved.x)
+            self._add(solved)
+            bounds.append(solved.bound)
+        finite, forbidden, least = self._mrf.between_tiles(self._x)
+        self._energies.append(finite)
+        self._forbidden += forbidden
+        self.bound = total_bound([*bounds, least])
+        self._end_iteration(0)
+
+    def _search(self, phase: int, classes: list[list[Box]]) -> None:
+        if self.has_ended:
+            return
+        for box in (box for boxes in classes for box in boxes):
+            if not self.should_continue():
+                break
+            self._improve(phase, box)
+        self._end_iteration()
+
+    def descend(self) -> None:
+        """Solve all tiles, then those shifted by half a tile, and so on, as long as a tile may change."""
+        tilings = [tile_boxes(self._mrf.shape, self._mrf.tile, is_shifted) for is_shifted in (False, True)]
+        waiting = [{_key(box): box for boxes in classes for box in boxes} for classes in tilings]
+        while any(waiting) and self.should_continue():
+            side = self.nit % 2
+            for box in (box for boxes in tilings[side] for box in boxes):
+                if _key(box) not in waiting[side]:
+                    continue
+                if self.has_ended or self._interrupts.pending or self.is_out_of_time():
+                    break
+                changed = self._improve(self.nit + 1, box)
+                if not (self._interrupts.pending or self.has_ended or self.is_out_of_time()):
+                    del waiting[side][_key(box)]
+                if changed is not None:
+                    for other, classes in enumerate(tilings):
+                        every = (b for boxes in classes for b in boxes)
+                        near = (b for b in every if touch(b, changed) and (other != side or b != box))
+                        waiting[other] |= {_key(b): b for b in near}
+            self._end_iteration()
+        if not self.has_ended:
+            self.stop(Status.CONVERGED, "converged: no tile lowers the energy any more")
+
+    def _improve(self, phase: int, box: Box) -> Box | None:
+        """Search a box given the labels around it; return the part of the grid that has changed."""
+        solved = self._solve(self._mrf.read_tile(box, self._x), phase, box)
+        if solved is None:
+            return None
+        self._add(solved)
+        if solved.changed is None:
+            return None
+        self._write(box, solved.x)
+        return tuple(
+            slice(part.start + k.start, part.start + k.stop) for part, k in zip(box, solved.changed, strict=True)
+        )
+
+    def _solve(self, tile: Tile, phase: int, box: Box) -> Solved | None:
+        """The result of a tile's search; None if Ctrl-C comes before there is one."""
+        options, left = dict(self._options), self.time_left
+        if left is not None:
+            share = 1.0 if self.method == "t_icm" else min(1.0, size_of(box) / max(1, self._remaining))
+            options["time_limit"] = share * left
+        self._remaining -= size_of(box)
+        try:
+            return solve_tile(tile, self.method, options, seed_of(self._root, phase, box))
+        except KeyboardInterrupt:
+            self.interrupt("interrupted")
+            return None
+
+    def _write(self, box: Box, labels: ArrayLike) -> None:
+        try:
+            self._x[box] = np.asarray(labels)
+        except OSError as error:
+            cause = error.strerror or " ".join(str(error).split())
+            raised = OSError(f"could not write labels to the store: {cause}")
+            raised.errno = error.errno
+            raise raised from error
+
+    def _add(self, solved: Solved) -> None:
+        """Add the change of energy by the search of a tile."""
+        self._energies.append(solved.finite)
+        self._forbidden += solved.forbidden
+        is_limited = solved.status == Status.LIMIT and self._options.get("maxiter") is not None
+        self._was_limited = self._was_limited or is_limited
+        if solved.status == Status.INTERRUPTED and not self.has_ended:
+            self.interrupt(self._interrupts.pending or "interrupted")
+        if self._tile_bar is not None:
+            self._tile_bar.step(1, self.energy, self.energy)
+
+    def result(self, *, copy: bool = False) -> MAPResult:
+        """The result so far, its energy the sum of the changes; `x` is the store itself."""
+        return self._make_result(self._store(), self.energy, self._forbidden, is_last_energy=True)
+
+    def final_result(self) -> MAPResult:
+        """The result, its energy summed afresh."""
+        finite, forbidden = self._mrf.energy_parts(self._x)
+        if self._interrupts.pending and self.status != Status.INTERRUPTED:
+            self.interrupt(self._interrupts.pending)
+        fun = math.inf if forbidden else finite
+        return self._make_result(self._store(), fun, forbidden, is_last_energy=True)
+
+    def _store(self) -> np.ndarray:
+        """The store, a memmap for a file. It may be another array that behaves like one of NumPy's."""
+        return self._x.array() if isinstance(self._x, FileArray) else cast(np.ndarray, self._x)
+
+
+def size_of(box: Box) -> int:
+    """The number of sites of a box."""
+    return math.prod(part.stop - part.start for part in box)
+
+
+def _key(box: Box) -> tuple[int, ...]:
+    return tuple(part.start for part in box)

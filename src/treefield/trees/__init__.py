@@ -1,1 +1,0 @@
-"""Where search is exact: which sites, and in which order."""
