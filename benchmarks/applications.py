@@ -1,5 +1,4 @@
-"""The applications beside what their users have today: OpenCV's StereoSGBM, scikit-image's filters; and what a command
-costs to start."""
+"""The applications against OpenCV's StereoSGBM and scikit-image's filters; and what a command costs to start."""
 
 import json
 import os
@@ -58,7 +57,7 @@ def stereo_pairs():
 
 
 def inner(known):
-    """What is known but for the border."""
+    """The known pixels except those at the border."""
     within = np.zeros_like(known)
     within[BORDER:-BORDER, BORDER:-BORDER] = True
     return known & within
@@ -75,12 +74,12 @@ def by_command(left, right, number):
         paths = [pathlib.Path(folder, name) for name in ("left.png", "right.png", "disparity.npy")]
         for path, image in zip(paths, (left, right), strict=False):
             tf.io.write_image(path, image)
-        told = command("stereo", *paths, "--num-disparities", number, "--time-limit", 2, "--seed", 0, "--json")
-        return np.load(paths[2]), json.loads(told.stdout)["seconds"]
+        done = command("stereo", *paths, "--num-disparities", number, "--time-limit", 2, "--seed", 0, "--json")
+        return np.load(paths[2]), json.loads(done.stdout)["seconds"]
 
 
 def command(*arguments, **environment):
-    """Run `treefield` as a process of its own."""
+    """Run `treefield` in a separate process."""
     run = [sys.executable, "-c", "from treefield.cli import command; command()", *map(str, arguments)]
     return subprocess.run(run, check=True, capture_output=True, text=True, env=os.environ | environment)
 
@@ -153,7 +152,7 @@ def quality(image, clean):
 
 
 def startup():
-    """What `treefield denoise` on 64x64 pixels takes beside its search: with no kernels cached, and with all."""
+    """The time of `treefield denoise` on 64x64 pixels without its search: with no kernels cached, and with all."""
     rng = np.random.default_rng(0)
     image = np.clip(rng.normal(np.kron([[60, 180], [120, 90]], np.ones((32, 32))), 15), 0, 255).astype(np.uint8)
     with tempfile.TemporaryDirectory() as folder:
@@ -163,9 +162,9 @@ def startup():
         for number in range(6):
             start = time.perf_counter()
             out, cache = pathlib.Path(folder, f"{number}.png"), str(pathlib.Path(folder, "cache"))
-            told = command("denoise", path, out, "--json", "--seed", 0, NUMBA_CACHE_DIR=cache)
+            done = command("denoise", path, out, "--json", "--seed", 0, NUMBA_CACHE_DIR=cache)
             seconds = time.perf_counter() - start
-            rows.append([seconds, seconds - json.loads(told.stdout)["seconds"], told.stderr.strip()])
+            rows.append([seconds, seconds - json.loads(done.stdout)["seconds"], done.stderr.strip()])
     warm = np.median([row[:2] for row in rows[1:]], axis=0)
     found = [["empty cache", *rows[0][:2], rows[0][2]], ["cached, median of 5", *warm, rows[1][2]]]
     shown = [[name, f"{seconds:.2f}", f"{more:.2f}", said] for name, seconds, more, said in found]

@@ -1,4 +1,4 @@
-"""Energy against time, beside the peers, and how long treefield takes to their energies."""
+"""Energy against time, with the peers, and how long treefield takes to reach their energies."""
 
 import dataclasses
 from collections.abc import Callable
@@ -11,16 +11,16 @@ import problems
 import treefield as tf
 from dual import REFERENCE, warm
 from measure import picture, say, table
-from search import missing, seconds_to
+from search import has_pictures, seconds_to
 from treefield.io.files import package_version
 from treefield_reproduce.methods import METHODS
 from treefield_reproduce.plotting import draw_curves, legend_below, new_figure, zoom
 from treefield_reproduce.problems import ising_field
 
-REPEATS = 3  # of each search, with seeds of its own, and of each peer
+REPEATS = 3  # of each search, with different seeds, and of each peer
 EXPANSION, ANNEALING = ("PyMaxflow", "gco-wrapper"), ("dwave-samplers",)
 OURS = ("minimize", "T-ILS (best)", "T-ILS (paper)", "TRW-S")
-COMPARED = OURS[:2]  # whose times to a peer's energy are told
+COMPARED = OURS[:2]  # whose times to a peer's energy are listed
 NAMES = {
     "PyMaxflow": "PyMaxflow, expansion, by cycle",
     "gco-wrapper": "gco-wrapper, expansion, 1, 2, ... cycles",
@@ -32,7 +32,7 @@ LEAST, MOST = 1e-4, 20.0  # per cent above the bound: what is drawn for less, an
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """What is searched, for how long, who can be asked beside, and what others have published."""
+    """A model, the time for its searches, the peers that take it, and published energies."""
 
     title: str
     load: Callable[[], Any]
@@ -40,7 +40,7 @@ class Problem:
     peers: tuple[str, ...] = EXPANSION
     x0: Any = "scan-line"  # of T-ILS
     published: tuple[float, float, float] | None = None  # TRW-S, its bound, expansion
-    goal: int | None = None  # one in so many of PyMaxflow's time
+    goal: int | None = None  # PyMaxflow's time over ours
 
 
 PROBLEMS = {
@@ -62,24 +62,26 @@ def curves():
     """Energy against time on the paper's and the Middlebury problems, and our time to each peer's energy."""
     rows, ended = [], []
     for name, problem in PROBLEMS.items():
-        if name != "ising" and missing():
+        if name != "ising" and not has_pictures():
             break
         mrf = problem.load()
-        points = asked(mrf, problem)
-        runs, ends = repeated(mrf, problem, list(points))
-        rows += [compared(problem, peer, ends[peer], runs) for peer in points]
-        rows += published(problem, runs)
-        ended += [described(problem, method, runs[method]) for method in runs]
-        draw(name, problem, runs, {peer: drawn(points[peer], ends[peer]) for peer in points})
+        points = ask_peers(mrf, problem)
+        runs, ends = repeat_runs(mrf, problem, list(points))
+        rows += [peer_row(problem, peer, ends[peer], runs) for peer in points]
+        rows += published_rows(problem, runs)
+        ended += [end_row(problem, method, runs[method]) for method in runs]
+        draw(name, problem, runs, {peer: peer_points(points[peer], ends[peer]) for peer in points})
     times = [column for method in COMPARED for column in (f"{method}: s to it", "share")]
     title = f"The peers' energies, and how long treefield takes to them: medians of {REPEATS}, ours by two threads"
     table(title, ["", "energy", "s", *times, "goal"], rows)
     table(f"Where treefield's searches end, medians of {REPEATS}", ["", "energy", "s", "gap"], ended)
 
 
-def asked(mrf, problem):
-    """What each peer finds on its way, by peer: labelling, energy and seconds. One that is not here or does not take
-    the model is left out, with a word."""
+def ask_peers(mrf, problem):
+    """By peer, the labelling, energy and seconds at each step of its search.
+
+    A peer that is not installed or does not take the model is left out, and a line says so.
+    """
     points = {}
     for peer in problem.peers:
         try:
@@ -92,48 +94,50 @@ def asked(mrf, problem):
     return points
 
 
-def repeated(mrf, problem, able):
-    """The searches of each method and what each peer finds by its own defaults; they take turns, so that what else the
-    machine does meets them alike."""
+def repeat_runs(mrf, problem, able):
+    """The searches of each method, and the result of each peer with its defaults.
+
+    They take turns, so that other load on the machine affects them alike.
+    """
     runs, ends = {method: [] for method in OURS}, {peer: [] for peer in able}
     warm(mrf)
     for seed in range(REPEATS):
         for method in OURS:
             if seed == 0 or method != "TRW-S":  # in which nothing is random
-                runs[method].append(searched(mrf, method, problem, seed, time_limit=problem.seconds))
+                runs[method].append(run_method(mrf, method, problem, seed, time_limit=problem.seconds))
         for peer in able:
             ends[peer].append(peers.PEERS[peer](mrf))
     return runs, ends
 
 
-def searched(mrf, method, problem, seed, **limits):
+def run_method(mrf, method, problem, seed, **limits):
     """One run of one of ours."""
     chosen = METHODS[method]
     start = {"x0": problem.x0} if chosen.solve is tf.t_ils else {}
     return chosen.solve(mrf, rng=seed, **limits, **start, **chosen.options)
 
 
-def compared(problem, peer, ends, runs):
+def peer_row(problem, peer, ends, runs):
     """A row: a peer's energy and time, and our time to that energy."""
     energy, seconds = (float(np.median([end[k] for end in ends])) for k in (1, 2))
     row = [f"{problem.title}: {peer} {package_version(peer)}", f"{energy:,.0f}", f"{seconds:.2f}"]
     for method in COMPARED:
-        row += reached(runs[method], energy, seconds)
+        row += time_cells(runs[method], energy, seconds)
     return [*row, f"1/{problem.goal}" if problem.goal and peer == "PyMaxflow" else ""]
 
 
-def published(problem, runs):
+def published_rows(problem, runs):
     """Rows: energies of the original C++ library, whose time is not known here."""
     if problem.published is None:
         return []
     rows = []
     for name, energy in zip(("TRW-S", "expansion"), problem.published[::2], strict=True):
-        times = [cell for method in COMPARED for cell in reached(runs[method], energy)]
+        times = [cell for method in COMPARED for cell in time_cells(runs[method], energy)]
         rows.append([f"{problem.title}: {name}, C++, published", f"{energy:,}", "", *times, ""])
     return rows
 
 
-def reached(runs, energy, theirs=None):
+def time_cells(runs, energy, theirs=None):
     """Cells: the median time to an energy, and which share of a peer's time that is."""
     seconds = float(np.median([seconds_to(res, energy) for res in runs]))
     if not np.isfinite(seconds):
@@ -141,8 +145,8 @@ def reached(runs, energy, theirs=None):
     return [f"{seconds:.3f}", "" if theirs is None or seconds == 0 else f"1/{theirs / seconds:.1f}"]
 
 
-def described(problem, method, runs):
-    """A row: what one of ours ends with."""
+def end_row(problem, method, runs):
+    """A row: the medians of energy, seconds and gap at the end of our runs."""
     energy, seconds, gap = (
         float(np.median(values))
         for values in zip(*((res.fun, res.trace["seconds"][-1], res.gap) for res in runs), strict=True)
@@ -150,7 +154,7 @@ def described(problem, method, runs):
     return [f"{problem.title}: {method}", f"{energy:,.0f}", f"{seconds:.2f}", "" if np.isnan(gap) else f"{gap:.1e}"]
 
 
-def drawn(points, ends):
+def peer_points(points, ends):
     """A peer's way as arrays of seconds and energies, its median end last."""
     last = [np.median([end[k] for end in ends]) for k in (2, 1)]
     return np.array([[seconds, energy] for _, energy, seconds in points] + [last]).T

@@ -5,7 +5,7 @@ import numpy as np
 import problems
 import treefield as tf
 from measure import milliseconds, table
-from search import best_search, energy_at, missing, seconds_to
+from search import best_search, energy_at, has_pictures, seconds_to
 from treefield_reproduce.problems import ising_field
 
 GOALS = {
@@ -65,7 +65,7 @@ def copy(target, source):
 
 def middlebury():
     """The Middlebury MRF benchmark."""
-    if missing():
+    if not has_pictures():
         return
     rows = []
     for name, (goal, seconds) in GOALS.items():
@@ -76,16 +76,16 @@ def middlebury():
         rows.append([f"{name}: expansion, C++", f"{expansion:,}", "", "", ""])
         rows.append([f"{name}: TRW-S, C++", f"{theirs:,}", f"{bound:,}", "", ""])
         for seed, res in enumerate(runs):
-            rows.append(described(f"{name}: minimize, {seconds} s, seed {seed}", res, goal))
+            rows.append(result_row(f"{name}: minimize, {seconds} s, seed {seed}", res, goal))
         if name != "penguin":
             res = tf.minimize(mrf, rng=0, tol=0, time_limit=60)
-            rows.append(described(f"{name}: minimize, 60 s", res, theirs))
+            rows.append(result_row(f"{name}: minimize, 60 s", res, theirs))
     columns = ["", "energy", "bound", "gap", "s to the goal"]
     goals = ", ".join(f"{name} {goal:,} in {seconds} s" for name, (goal, seconds) in GOALS.items())
     table(f"Middlebury MRF benchmark, two threads (goals: {goals}; in 60 s, TRW-S's energy)", columns, rows)
 
 
-def described(what, res, goal):
+def result_row(what, res, goal):
     """A row: energy, bound, gap and when the goal was reached."""
     ended = f" (ended after {res.trace['seconds'][-1]:.1f} s: {res.message.split(': ')[-1]})" if res.status == 0 else ""
     return [
@@ -98,7 +98,7 @@ def described(what, res, goal):
 
 
 def frustrated():
-    """An Ising field on which the bound does not close: `minimize` beside its parts."""
+    """An Ising field on which the bound does not close: `minimize` against its parts."""
     mrf = ising_field()
     limit = 8.0
     warm(mrf)

@@ -38,7 +38,7 @@ def optima():
 
 
 def samplers():
-    """The tori, Gset and Chimera beside dwave-samplers' annealing, tabu search and steepest descent at equal time."""
+    """The tori, Gset and Chimera against dwave-samplers' annealing, tabu search and steepest descent at equal time."""
     dwave = imported("dwave.samplers", "dwave-samplers")
     if dwave is None or data_folder() is None:
         return say("Samplers: dwave-samplers or the benchmark data is not there")

@@ -33,13 +33,15 @@ def growth():
                 seconds = work(mrf) if size <= largest else None
                 if seconds is not None:
                     times[name].setdefault(size, []).append(seconds)
-    times = {name: found for name, found in times.items() if found}
-    medians = {name: {size: float(np.median(some)) for size, some in found.items()} for name, found in times.items()}
+    times = {name: by_size for name, by_size in times.items() if by_size}
+    medians = {
+        name: {size: float(np.median(some)) for size, some in by_size.items()} for name, by_size in times.items()
+    }
     rows = []
-    for name, found in medians.items():
+    for name, by_size in medians.items():
         least = {size: min(some) for size, some in times[name].items()}
-        cells = [f"{1e3 * found[size]:.3g}" if size in found else "" for size in SIZES]
-        rows.append([name, *cells, f"{fitted(found):.2f}", f"{fitted(least):.2f}"])
+        cells = [f"{1e3 * by_size[size]:.3g}" if size in by_size else "" for size in SIZES]
+        rows.append([name, *cells, f"{fit_slope(by_size):.2f}", f"{fit_slope(least):.2f}"])
     columns = [f"ms; float32, Potts, {LABELS} labels", *(f"{size}^2" for size in SIZES), "slope", "of the least"]
     title = f"Growth with sites: medians of {ROUNDS} rounds; slope of log time to log sites from {FITTED}^2"
     table(title, columns, rows)
@@ -53,13 +55,13 @@ def field(size, seed):
     return tf.GridMRF(costs.astype(np.float32), tf.Potts(64.0))
 
 
-def fitted(found):
+def fit_slope(by_size):
     """The slope of time against sites."""
-    sizes = [size for size in found if size >= FITTED]
-    return slope([size**2 for size in sizes], [found[size] for size in sizes])
+    sizes = [size for size in by_size if size >= FITTED]
+    return slope([size**2 for size in sizes], [by_size[size] for size in sizes])
 
 
-def sweeping(threads):
+def time_sweep(threads):
     """Time a banded T-ICM sweep."""
 
     def seconds(mrf):
@@ -74,7 +76,7 @@ def sweeping(threads):
     return seconds
 
 
-def iterating(solve, iterations, **options):
+def time_iteration(solve, iterations, **options):
     """Time an iteration of a solver: the first, in which costs are brought in, left out."""
 
     def seconds(mrf):
@@ -84,31 +86,31 @@ def iterating(solve, iterations, **options):
     return seconds
 
 
-def cycle(solve):
+def time_cycle(solve):
     """Time one cycle of a peer's expansion; None without it."""
 
     def seconds(mrf):
-        found = solve(mrf, 1)
-        return None if found is None else found[2]
+        result = solve(mrf, 1)
+        return None if result is None else result[2]
 
     return seconds
 
 
-def copying(mrf):
+def time_copy(mrf):
     """Time a copy of the costs, the yardstick of memory."""
     target = np.zeros_like(mrf.unary)
     return milliseconds(lambda: np.copyto(target, mrf.unary), 9) / 1e3
 
 
 METHODS = {  # the kind, how a model is timed in seconds, and the largest size
-    "T-ICM sweep": ("treefield", sweeping(1), 2048),
-    "T-ICM sweep, two threads": ("treefield", sweeping(2), 2048),
-    "T-ILS (best) iteration": ("treefield", iterating(tf.t_ils, 12, threads=1, **BEST), 2048),
-    "trw iteration, int16": ("treefield", iterating(tf.trw, 6, arithmetic="int16", tol=0), 2048),
-    "loopy_bp iteration": ("treefield", iterating(tf.loopy_bp, 4, tol=0), 1024),
-    "PyMaxflow expansion cycle": ("peer", cycle(peers.pymaxflow_expansion), 512),
-    "gco-wrapper expansion cycle": ("peer", cycle(peers.gco_expansion), 512),
-    "np.copyto of the costs": ("yardstick", copying, 2048),
+    "T-ICM sweep": ("treefield", time_sweep(1), 2048),
+    "T-ICM sweep, two threads": ("treefield", time_sweep(2), 2048),
+    "T-ILS (best) iteration": ("treefield", time_iteration(tf.t_ils, 12, threads=1, **BEST), 2048),
+    "trw iteration, int16": ("treefield", time_iteration(tf.trw, 6, arithmetic="int16", tol=0), 2048),
+    "loopy_bp iteration": ("treefield", time_iteration(tf.loopy_bp, 4, tol=0), 1024),
+    "PyMaxflow expansion cycle": ("peer", time_cycle(peers.pymaxflow_expansion), 512),
+    "gco-wrapper expansion cycle": ("peer", time_cycle(peers.gco_expansion), 512),
+    "np.copyto of the costs": ("yardstick", time_copy, 2048),
 }
 
 
@@ -117,10 +119,14 @@ def draw(medians):
     if peers.imported("matplotlib", "matplotlib") is None:
         return
     figure, ((ax,),) = new_figure(1, 1, width=8.6, height=5.2)
-    for name, found in medians.items():
-        sites = [size**2 for size in found]
+    for name, by_size in medians.items():
+        sites = [size**2 for size in by_size]
         ax.loglog(
-            sites, list(found.values()), STYLES[METHODS[name][0]], markersize=4, label=f"{name}: {fitted(found):.2f}"
+            sites,
+            list(by_size.values()),
+            STYLES[METHODS[name][0]],
+            markersize=4,
+            label=f"{name}: {fit_slope(by_size):.2f}",
         )
     linear = np.array([FITTED, max(SIZES)]) ** 2
     ax.loglog(linear, 2e-9 * linear, color="0.6", linewidth=1, label="linear, for the eye: 1")

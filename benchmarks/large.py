@@ -23,7 +23,7 @@ WHOLE = 2048  # sites along a side of what is searched whole and in tiles
 
 
 def large():
-    """The command denoise on a 16384 x 16384 image with 1 GB of memory, beside a smaller one in memory."""
+    """The command denoise on a 16384 x 16384 image with 1 GB of memory, and a smaller one in memory."""
     rows, rates = [], {}
     side = int(os.environ.get("TREEFIELD_BENCH_SIDE", SIDE))
     with tempfile.TemporaryDirectory(prefix="treefield-") as folder:
@@ -43,7 +43,7 @@ def large():
 
 
 def per_label():
-    """What a megapixel costs, in time and memory, by the number of levels: in memory and in tiles."""
+    """The cost of a megapixel, in time and memory, by the number of levels: in memory and in tiles."""
     rows = []
     with tempfile.TemporaryDirectory(prefix="treefield-") as folder:
         source, target = pathlib.Path(folder, "in.tif"), pathlib.Path(folder, "out.tif")
@@ -94,7 +94,7 @@ def gap(res):
 
 
 def timed(search, mrf):
-    """What is found by the second of two searches, and the seconds it takes."""
+    """The result of the second of two searches, and its seconds."""
     search(mrf)
     start = time.perf_counter()
     res = search(mrf)
@@ -136,8 +136,7 @@ def run(arguments):
 
 
 def peak_of(pid):
-    """The most memory that a process has had, in bytes. What the system tells of one that has ended may be its
-    parent's."""
+    """The peak memory of a running process, in bytes; of one that has ended the system may report its parent's."""
     with contextlib.suppress(OSError):
         for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("VmHWM"):

@@ -1,4 +1,4 @@
-"""How benchmarks measure, and how they tell: what is printed is kept until run.py writes it down."""
+"""Measure and print: the output of a section is kept until run.py writes it to files."""
 
 import pathlib
 import time
@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 OUTPUT = pathlib.Path(__file__).resolve().parents[1] / "bench-output"
-_KEPT = {"words": [], "tables": [], "pictures": []}
+_section_output = {"words": [], "tables": [], "pictures": []}
 
 
 def milliseconds(work, repeat=30, prepare=None):
@@ -29,7 +29,7 @@ def slope(sizes, times):
 def table(title, columns, rows):
     """Print rows under a title."""
     rows = [[str(cell) for cell in row] for row in rows]
-    _KEPT["tables"].append({"title": title, "columns": columns, "rows": rows})
+    _section_output["tables"].append({"title": title, "columns": columns, "rows": rows})
     widths = [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]
     sides = ["<", *">" * (len(columns) - 1)]
     print(f"\n{title}", flush=True)
@@ -39,8 +39,8 @@ def table(title, columns, rows):
 
 def say(words):
     """Print a line, once in a section."""
-    if words not in _KEPT["words"]:
-        _KEPT["words"].append(words)
+    if words not in _section_output["words"]:
+        _section_output["words"].append(words)
         print(f"\n{words}", flush=True)
 
 
@@ -48,13 +48,13 @@ def picture(figure, name):
     """Write a Matplotlib figure to the folder of outputs."""
     OUTPUT.mkdir(exist_ok=True)
     figure.savefig(OUTPUT / name, dpi=110)
-    _KEPT["pictures"].append(name)
+    _section_output["pictures"].append(name)
     print(f"  picture: {OUTPUT.name}/{name}", flush=True)
 
 
-def taken():
-    """All that was told since this was last called: words, tables, pictures."""
-    told = {kind: list(things) for kind, things in _KEPT.items()}
-    for things in _KEPT.values():
+def take_output():
+    """Remove and return the output since the last call: words, tables, pictures."""
+    output = {kind: list(things) for kind, things in _section_output.items()}
+    for things in _section_output.values():
         things.clear()
-    return told
+    return output

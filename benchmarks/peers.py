@@ -19,7 +19,7 @@ LARGEST_IN_GCO = 10**7  # a greater cost makes it abort
 
 
 def pymaxflow_expansion(mrf, cycles=None):
-    """PyMaxflow, for a metric shared by all edges; at most so many cycles."""
+    """PyMaxflow, for a metric shared by all edges; at most `cycles` cycles."""
     if imported("maxflow", "PyMaxflow") is None:
         return None
     return alpha_expansion(mrf, cycles)
@@ -27,7 +27,7 @@ def pymaxflow_expansion(mrf, cycles=None):
 
 def gco_expansion(mrf, cycles=-1):
     """gco-wrapper, for a metric and any whole edge weights on a 2-D grid. Whole costs only: it would round others. With
-    -1 it goes on while labels gain, leaving out those that do not; else so many cycles through all labels."""
+    -1 it goes on while labels gain, leaving out those that do not; else `cycles` cycles through all labels."""
     gco = imported("gco", "gco-wrapper")
     if gco is None:
         return None
@@ -43,7 +43,7 @@ def gco_expansion(mrf, cycles=-1):
     return time_peer(lambda: gco.cut_grid_graph(*arrays, n_iter=cycles), mrf)
 
 
-def annealing(mrf, sweeps=4000, seed=0):
+def dwave_anneal(mrf, sweeps=4000, seed=0):
     """dwave-samplers' simulated annealing, for an Ising grid."""
     samplers = imported("dwave.samplers", "dwave-samplers")
     if samplers is None:
@@ -70,7 +70,7 @@ def ising_model(mrf):
     return dimod.BinaryQuadraticModel.from_numpy_vectors(fields, (*edges.T, couplings), 0.0, "SPIN")
 
 
-PEERS = {"PyMaxflow": pymaxflow_expansion, "gco-wrapper": gco_expansion, "dwave-samplers": annealing}
+PEERS = {"PyMaxflow": pymaxflow_expansion, "gco-wrapper": gco_expansion, "dwave-samplers": dwave_anneal}
 
 
 def pymaxflow_cycles(mrf):
@@ -96,13 +96,13 @@ def gco_cycles(mrf):
     return found
 
 
-def annealing_lengths(mrf, lengths=(10, 30, 100, 300, 1000, 4000)):
+def dwave_anneal_lengths(mrf, lengths=(10, 30, 100, 300, 1000, 4000)):
     """dwave-samplers' annealing with more and more sweeps, each from the start."""
-    found = [annealing(mrf, sweeps) for sweeps in lengths]
+    found = [dwave_anneal(mrf, sweeps) for sweeps in lengths]
     return None if found[0] is None else found
 
 
-CURVES = {"PyMaxflow": pymaxflow_cycles, "gco-wrapper": gco_cycles, "dwave-samplers": annealing_lengths}
+CURVES = {"PyMaxflow": pymaxflow_cycles, "gco-wrapper": gco_cycles, "dwave-samplers": dwave_anneal_lengths}
 
 
 def imported(module, package):

@@ -1,5 +1,7 @@
-"""Writes down what the benchmarks tell: the same as Markdown, to read, and as JSON. Each section replaces what it told
-before and leaves the others."""
+"""Write the output of the benchmarks as Markdown, to read, and as JSON.
+
+Each section replaces its earlier output and leaves that of the others.
+"""
 
 import json
 import pathlib
@@ -13,14 +15,14 @@ PEERS = ("PyMaxflow", "gco-wrapper", "dwave-samplers", "opencv-python-headless",
 PACKAGES = ("numpy", "numba", "scipy", *PEERS)
 
 
-def keep(folder, name, start, told):
-    """Put what a section told, begun at `start` (seconds since 1970), in both files of the folder."""
+def write_section(folder, name, start, output):
+    """Write the output of a section, begun at `start` (seconds since 1970), to both files of the folder."""
     stamp = time.strftime("%Y-%m-%d %H:%M", time.localtime(start))
-    here = machine()
-    section = {"when": stamp, "seconds": round(time.time() - start, 1), "with": here, **told}
-    book = {"date": stamp, "with": here, "sections": sections(folder / DATA) | {name: section}}
+    facts = machine()
+    section = {"when": stamp, "seconds": round(time.time() - start, 1), "with": facts, **output}
+    document = {"date": stamp, "with": facts, "sections": sections(folder / DATA) | {name: section}}
     folder.mkdir(exist_ok=True)
-    for file, text in ((DATA, json.dumps(book, indent=1)), (MARKDOWN, markdown(book))):
+    for file, text in ((DATA, json.dumps(document, indent=1)), (MARKDOWN, markdown(document))):
         with write_atomically(folder / file, force=True) as temporary:
             temporary.write_text(text + "\n", encoding="utf-8")
 
@@ -38,18 +40,18 @@ def machine():
     return {"processor": models[0] if models else "unknown", **environment_facts(PACKAGES)}
 
 
-def markdown(book):
+def markdown(document):
     """The whole as a page."""
-    lines = ["# Benchmarks", "", f"Written {book['date']} by `benchmarks/run.py`.", ""]
-    lines += grid(["", ""], list(book["with"].items()))
-    for name, section in book["sections"].items():
+    lines = ["# Benchmarks", "", f"Written {document['date']} by `benchmarks/run.py`.", ""]
+    lines += grid(["", ""], list(document["with"].items()))
+    for name, section in document["sections"].items():
         stamp = f"Run {section['when']}, {section['seconds']:g} s."
-        other = [f"{what} {which}" for what, which in section["with"].items() if book["with"].get(what) != which]
+        other = [f"{what} {which}" for what, which in section["with"].items() if document["with"].get(what) != which]
         lines += ["", f"## {name}", "", stamp + (f" Then: {', '.join(other)}." if other else "")]
         for words in section["words"]:
             lines += ["", words]
-        for told in section["tables"]:
-            lines += ["", f"**{told['title']}**", "", *grid(told["columns"], told["rows"])]
+        for table in section["tables"]:
+            lines += ["", f"**{table['title']}**", "", *grid(table["columns"], table["rows"])]
         for file in section["pictures"]:
             lines += ["", f"![{pathlib.Path(file).stem}]({file})"]
     return "\n".join(lines)

@@ -1,5 +1,7 @@
-"""Prints what treefield costs and what it finds, beside its peers, as ratios measured in this run, and writes it to
-bench-output/: ``make bench``, or ``run.py NAME ...`` for some of it, ``run.py --list`` for the names."""
+"""Print and write to bench-output/ what treefield costs and finds next to its peers, as ratios measured in this run.
+
+``make bench`` runs all sections, ``run.py NAME ...`` some, ``run.py --list`` lists their names.
+"""
 
 import argparse
 import signal
@@ -26,8 +28,8 @@ SECTIONS = {
         speed.threads,
         speed.memory,
         growth.growth,
-        search.merging,
-        search.annealing,
+        search.merge,
+        search.anneal,
         search.best,
         search.jumps,
         dual.strips,
@@ -78,11 +80,11 @@ def main(arguments):
 
 
 def run(name):
-    """Run one section and write down what it says."""
+    """Run one section and write its output."""
     start = time.time()
-    measure.taken()
+    measure.take_output()
     SECTIONS[name]()
-    record.keep(measure.OUTPUT, name, start, measure.taken())
+    record.write_section(measure.OUTPUT, name, start, measure.take_output())
 
 
 def stop(number, frame):

@@ -29,7 +29,7 @@ def noisy_block(block_info=None):
 
 
 def level_costs(block):
-    """What each level costs at the pixels of a block."""
+    """The cost of each level at the pixels of a block."""
     levels = np.arange(LEVELS, dtype=np.int16)
     return np.minimum(4 * np.abs(block[..., None] - levels), 20).astype(np.uint8)
 
@@ -58,8 +58,11 @@ def warm_up():
 
 
 def seconds_on(workers, side=SIDE, chunk=CHUNK):
-    """How long each search takes on so many worker processes of one thread, how long the processor is at work for the
-    busiest of them, which share of the time they have a task, and what is found."""
+    """Run each search on `workers` processes of one thread.
+
+    Returns for each its seconds, the processor seconds of the busiest worker, the share of the time in which workers
+    have a task, and the answer.
+    """
     import dask
     from distributed import Client, LocalCluster, get_task_stream
 

@@ -1,4 +1,4 @@
-"""T-ILS: its best against annealing, on the pictures, and what each jump brings."""
+"""T-ILS: its best against annealing, on the pictures, and the gain of each jump."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ def best_search(mrf, x0=None, jump=None, **limits):
 
 
 def energy_at(res, seconds):
-    """The best energy of a run after so many seconds."""
+    """The best energy of a run after the given number of seconds."""
     trace = res.trace
     return trace["best"][np.searchsorted(trace["seconds"], seconds, side="right") - 1]
 
@@ -33,15 +33,15 @@ def seconds_to(res, energy):
     return res.trace["seconds"][reached[0]] if len(reached) else np.inf
 
 
-def missing():
-    """Whether the pictures are not here, with a word about it."""
+def has_pictures():
+    """Whether the paper's pictures are available; says so if they are not."""
     if problems.data_folder() is None:
         say("Stereo and Penguin: skipped, the pictures are not here (set TREEFIELD_DATA)")
-        return True
-    return False
+        return False
+    return True
 
 
-def merging():
+def merge():
     """merge against one sweep, 1000 x 1000 sites."""
     rng = np.random.default_rng(0)
     rows = []
@@ -76,13 +76,13 @@ def swept_jump(mrf, trees, x, rng):
     return y
 
 
-def annealing():
+def anneal():
     """The Ising field, lambda = 1, against simulated annealing."""
     mrf = ising_field()
-    found = peers.annealing(mrf)
-    if found is None:
+    result = peers.dwave_anneal(mrf)
+    if result is None:
         return
-    _, theirs, took = found
+    _, theirs, took = result
     tf.anneal(mrf, maxiter=2, rng=0)
     best_search(mrf, maxiter=10, rng=0)
     ours = tf.anneal(mrf, maxiter=4000, rng=0)
@@ -109,7 +109,7 @@ def annealing():
 
 def best():
     """The best jump and acceptance on the pictures, from scan-line, without any dual."""
-    if missing():
+    if not has_pictures():
         return
     rows = []
     for name, mrf in (("Tsukuba", problems.tsukuba()), ("Venus", problems.venus()), ("Penguin", problems.penguin())):
@@ -131,9 +131,9 @@ def best():
 
 
 def jumps():
-    """What each jump and each acceptance brings, 2 s each."""
+    """The gain of each jump and each acceptance, 2 s each."""
     models = {"Ising": (ising_field(), None)}
-    if not missing():
+    if has_pictures():
         models["Tsukuba"] = problems.tsukuba(), "scan-line"
     choices = {
         "UniformJump(), Metropolis()": (moves.UniformJump(), moves.Metropolis()),

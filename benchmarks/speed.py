@@ -1,4 +1,4 @@
-"""What a sweep costs: by kind of cost, beside one chain at a time, by threads, in memory."""
+"""The cost of a sweep: by kind of pairwise cost, against one chain at a time, by threads, in memory."""
 
 import pathlib
 import subprocess

@@ -52,5 +52,5 @@ def open_page(chromium, path):
 
 
 def messages(chromium):
-    """What the console has said since it was last asked."""
+    """The messages of the console since the last call."""
     return [f"{entry['level']}: {entry['message']}" for entry in chromium.get_log("browser")]

@@ -1,4 +1,4 @@
-"""The command `treefield`, run in this process or in one of its own."""
+"""The command `treefield`, run in this process or in another."""
 
 import dataclasses
 import os
@@ -20,7 +20,7 @@ class Outcome:
 
 
 def without_notice(text):
-    """What was said, but for the notice that kernels are compiled, which is for the first time only."""
+    """The output without the notice that kernels are compiled, which appears only the first time."""
     return "".join(line for line in text.splitlines(keepends=True) if "treefield: compiling" not in line)
 
 
@@ -45,13 +45,13 @@ class Command:
 
 
 def arguments_of(*arguments):
-    """What a process of its own is started with: keywords of `subprocess.Popen`."""
+    """The keywords of `subprocess.Popen` that start the command in another process."""
     path = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
     return {"args": [sys.executable, "-c", ENTRY, *map(str, arguments)], "env": {**os.environ, "PYTHONPATH": path}}
 
 
 def in_a_process(*arguments, **options):
-    """Run the command in a process of its own."""
+    """Run the command in another process."""
     done = subprocess.run(**arguments_of(*arguments), capture_output=True, text=True, timeout=100, **options)
     return Outcome(done.returncode, done.stdout, without_notice(done.stderr))
 
@@ -61,8 +61,8 @@ def listing(folder):
     return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def check_refused(done, *words):
-    """Check that the command has ended as bad input should: one line, which holds the words, and exit code 2."""
+def check_command_refused(done, *words):
+    """Fail unless the command has refused its input: exit code 2, and one line on stderr that holds the words."""
     assert done.code == 2 and done.out == ""
     assert done.err.startswith("treefield: ") and done.err.endswith("\n") and done.err.count("\n") == 1
     for word in words:

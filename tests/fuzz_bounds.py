@@ -33,7 +33,7 @@ _PROGRESS_EVERY = 15.0  # seconds
 
 @dataclass
 class Outcome:
-    """What the checks of one model found."""
+    """The failures of the checks of one model."""
 
     model: Model
     refused: str = ""  # why the library does not take the model

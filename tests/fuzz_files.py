@@ -147,10 +147,10 @@ def damaged_files(source, count, folder, seed=0):
 def _child(source, count, folder, progress, results):
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
-    def late(*_):
+    def raise_timeout(*_):
         raise TimeoutError("it takes too long")
 
-    signal.signal(signal.SIGPROF, late)
+    signal.signal(signal.SIGPROF, raise_timeout)
     models, slowest, wrong = 0, 0.0, []
     for number, path in damaged_files(source, count, folder):
         progress.value = number
@@ -166,7 +166,7 @@ def _child(source, count, folder, progress, results):
 
 
 def run(source, count):
-    """Damage a file so many times; returns what went wrong."""
+    """Damage a file `count` times; returns the failures."""
     progress, results = multiprocessing.Value("i", -1), multiprocessing.Queue()
     with tempfile.TemporaryDirectory() as folder:
         child = multiprocessing.Process(target=_child, args=(source, count, pathlib.Path(folder), progress, results))

@@ -122,13 +122,15 @@ def check_command(path, out):
         code = end.code or 0
     finally:
         sys.argv = argv
-    told = "".join(line for line in errors.getvalue().splitlines(keepends=True) if "compiling its kernels" not in line)
+    printed = "".join(
+        line for line in errors.getvalue().splitlines(keepends=True) if "compiling its kernels" not in line
+    )
     if code == 0:
-        assert told == "" and np.load(out).shape == IMAGE.shape, f"a run that ended well: {told}"
+        assert printed == "" and np.load(out).shape == IMAGE.shape, f"a run that ended well: {printed}"
         out.unlink()
         return True
-    assert code == 2 and told.startswith("treefield: ") and told.endswith("\n"), f"exit code {code}: {told}"
-    check_line(told[:-1], path)
+    assert code == 2 and printed.startswith("treefield: ") and printed.endswith("\n"), f"exit code {code}: {printed}"
+    check_line(printed[:-1], path)
     assert sorted(out.parent.iterdir()) == [path], "files were left behind"
     return False
 

@@ -74,7 +74,7 @@ def check_same_energies(one, two, rel=0.0, abs=0.0, shift=0.0):
 
 
 def check_round_trip(folder, suffix, mrf, read, write, **close):
-    """What is read back has the same energies, and is written to the same bytes."""
+    """Fail unless a written model is read with the same energies, and written again to the same bytes."""
     first, second = folder / f"model{suffix}", folder / "again" / f"model{suffix}"
     second.parent.mkdir(exist_ok=True)
     write(first, mrf, force=True)

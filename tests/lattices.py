@@ -1,4 +1,4 @@
-"""Random grids with any neighbours: the treefield model beside the explicit edges of `naive_lattice`."""
+"""Random grids with any neighbours: the treefield model and the explicit edges of `naive_lattice`."""
 
 import math
 

@@ -6,7 +6,7 @@ Nothing here imports treefield: what is shared cannot be tested. A naive model i
 - `tables`: one float64 array per axis, (*edge_shape, L, L). `tables[a][i][p, q]` is the full cost, weight included, of
   the edge from site i with label p to its neighbour at +1 along axis a with label q.
 
-+inf is a forbidden cost. A site is a tuple of coordinates, a chain a list of sites, each beside the one before.
++inf is a forbidden cost. A site is a tuple of coordinates, a chain a list of sites, each next to the one before.
 A schedule is a list of steps; a step is a list of chains that never touch and are solved from the same labelling.
 Among labels of equal cost the lowest wins.
 """

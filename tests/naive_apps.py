@@ -74,7 +74,7 @@ def _census(left, right, i, j, k):
 
 
 def grey(image):
-    """What the eye makes of three colours, the mean of any other number of channels."""
+    """The luminance of three colours, the mean of any other number of channels."""
     shares = (0.299, 0.587, 0.114) if image.shape[2] == 3 else [1 / image.shape[2]] * image.shape[2]
     return sum(share * image[..., channel].astype(np.float64) for channel, share in enumerate(shares))
 

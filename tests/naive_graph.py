@@ -85,7 +85,7 @@ def min_marginals(model):
 # --- sites and what is around them ----------------------------------------------------------------------------------
 
 
-def beside(model, i):
+def neighbours_of(model, i):
     """The neighbours of a site, each as often as there are edges to it."""
     return [b if a == i else a for a, b in model.edges if i in (a, b) and a != b]
 
@@ -135,7 +135,7 @@ def pieces(model, sites):
             i = front.pop()
             if i not in piece:
                 piece.add(i)
-                front += [j for j in beside(model, i) if j in left]
+                front += [j for j in neighbours_of(model, i) if j in left]
         left = [i for i in left if i not in piece]
         found.append(sorted(piece))
     return found
@@ -182,7 +182,10 @@ def tables_from(model):
 
 def sent(model, tables, messages, i, j):
     """The min-sum message from i to j, less its least entry."""
-    h = [cost + sum(messages[k, i][s] for k in beside(model, i) if k != j) for s, cost in enumerate(model.unaries[i])]
+    h = [
+        cost + sum(messages[k, i][s] for k in neighbours_of(model, i) if k != j)
+        for s, cost in enumerate(model.unaries[i])
+    ]
     out = [min(h[s] + row[t] for s, row in enumerate(tables[i, j])) for t in range(len(model.unaries[j]))]
     return [value - min(out) for value in out]
 
@@ -202,7 +205,7 @@ def sequential_bp(model, messages, damping=0.0):
     """Those of one site after the other, forth and back, from those just made."""
     tables, messages = tables_from(model), dict(messages)
     for i in [*range(len(model.unaries)), *reversed(range(len(model.unaries)))]:
-        for j in beside(model, i):
+        for j in neighbours_of(model, i):
             messages[i, j] = _mixed(messages[i, j], sent(model, tables, messages, i, j), damping)
     return messages
 
@@ -214,7 +217,7 @@ def _mixed(old, new, damping):
 def beliefs(model, messages):
     """Every site's costs and all messages to it."""
     return [
-        [cost + sum(messages[j, i][s] for j in beside(model, i)) for s, cost in enumerate(costs)]
+        [cost + sum(messages[j, i][s] for j in neighbours_of(model, i)) for s, cost in enumerate(costs)]
         for i, costs in enumerate(model.unaries)
     ]
 
@@ -224,7 +227,7 @@ def decoded_in_turn(model, messages):
     tables, x = tables_from(model), []
     for i, costs in enumerate(model.unaries):
         total = list(costs)
-        for j in beside(model, i):
+        for j in neighbours_of(model, i):
             for s in range(len(costs)):
                 total[s] += tables[i, j][s][x[j]] if j < i else messages[j, i][s]
         x.append(total.index(min(total)))

@@ -66,7 +66,7 @@ def least_energy(unary, edges, mask=None):
     return float(energies.min())
 
 
-def beside(edges):
+def neighbours_of(edges):
     """For each site its neighbours, with tables [own label, label of the neighbour]."""
     around = {}
     for i, j, table in edges:
@@ -77,7 +77,7 @@ def beside(edges):
 
 def sweep(unary, edges, x, schedule):
     """T-ICM: one pass over every chain, all of a step from the same labelling; ties as in `naive`."""
-    around = beside(edges)
+    around = neighbours_of(edges)
     x = x.copy()
     for step in schedule:
         old = x.copy()
@@ -91,7 +91,7 @@ def sweep(unary, edges, x, schedule):
 
 def icm_sweep(unary, edges, x, schedule):
     """ICM: the chains of a step advance together, one site each at a time."""
-    around = beside(edges)
+    around = neighbours_of(edges)
     x = x.copy()
     for step in schedule:
         for sites in itertools.zip_longest(*step):

@@ -98,9 +98,9 @@ def flood(shape, sites, alike):
             while edge:
                 i = edge.pop()
                 component.add(i)
-                beside = {j for j in naive.neighbours(shape, i) if j in left and alike(i, j)}
-                left -= beside
-                edge += beside
+                adjacent = {j for j in naive.neighbours(shape, i) if j in left and alike(i, j)}
+                left -= adjacent
+                edge += adjacent
             components.append(component)
     return components
 
@@ -130,7 +130,7 @@ def border(x, segment):
 
 
 def constant_costs(unary, tables, x, box):
-    """What each constant label of a box (a tuple of slices) costs there, as in `conditional_energy`."""
+    """The cost of each constant label of a box (a tuple of slices), as in `conditional_energy`."""
     sites = [i for i in np.ndindex(*x.shape) if all(s.start <= c < s.stop for s, c in zip(box, i, strict=True))]
     costs = []
     for label in range(unary.shape[-1]):

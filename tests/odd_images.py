@@ -91,7 +91,7 @@ def check_same_seed(call):
     np.testing.assert_array_equal(first, call(rng=3))
 
 
-def check_refused(call, error, message):
+def check_raises_in_one_line(call, error, message):
     """Raise unless the call raises this error, in one line."""
     with pytest.raises(error, match=message) as caught:
         call()

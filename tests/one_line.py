@@ -3,8 +3,8 @@
 import pytest
 
 
-def check_refused(call, error, *words):
-    """The error that the call raises, which is one line that holds the words."""
+def expect_one_line_error(call, error, *words):
+    """Return the error that the call raises, after checking that it is one line that holds the words."""
     with pytest.raises(error) as caught:
         call()
     message = str(caught.value)

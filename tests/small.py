@@ -19,7 +19,8 @@ NAMES = ("t_icm", "icm", "scan_line", "tree_bp", "t_ils", "anneal", "genetic")
 SOLVERS = {name: getattr(tf, name) for name in NAMES}
 
 
-def check_refused(call, error, message):
+def check_raises(call, error, message):
+    """Fail unless the call raises this error with a message that matches."""
     with pytest.raises(error, match=message):
         call()
 
@@ -55,7 +56,7 @@ def check_same(first, second):
 
 
 def check_result(mrf, res):
-    """What every result of T-ILS promises."""
+    """Fail unless a result of T-ILS is consistent."""
     trace = res.trace
     assert res.x.dtype == np.int32 and res.x.shape == mrf.shape
     assert res.fun == mrf.energy(res.x) == trace["best"][-1]
@@ -65,7 +66,7 @@ def check_result(mrf, res):
 
 
 def check_memory_survives_json(mixture, mrf):
-    """What a jump made by `mixture()` has learnt goes through JSON, and another one goes on from it the same way."""
+    """Fail unless the state of a jump made by `mixture()` survives JSON, and another one continues from it alike."""
     rng = np.random.default_rng(0)
     x = mrf.backend.random_labels(rng)
     taught, fresh, again = mixture(), mixture(), mixture()

@@ -1,4 +1,4 @@
-"""Random small graphs for property tests: what a user would give to treefield, beside the `Model` of `naive_graph`.
+"""Random small graphs for property tests: the arguments of a user, and the `Model` of `naive_graph`.
 
 Arrays come from a numpy Generator seeded by hypothesis, as in `strategies`. Kernels are compiled for each pair of
 dtypes, of unary costs and of tables: the unary costs of random graphs are float64, those of grids as graphs float32.
@@ -55,8 +55,10 @@ def graphs(draw, kinds=KINDS, shapes=_SHAPES, forbidden=None, integer=None, most
 
 
 def random_graph(seed, kind="potts", shape="any", forbidden=False, integer=True, most=MOST, *, sites=None, clean=True):
-    """The `Case` of this seed. Each site has a label, and each pair of these a cost, that is not forbidden. `sites`:
-    so many instead of what brute force can do."""
+    """The `Case` of this seed; each site has a label, and each pair of these a cost, that is not forbidden.
+
+    `sites` is the number of sites, by default few enough for brute force.
+    """
     rng = np.random.default_rng(seed)
     counts = _counts(rng, kind, most, sites)
     edges = _edges(rng, kind, shape, counts, clean)
@@ -149,7 +151,7 @@ def _edges(rng, kind, shape, counts, clean):
 
 
 def _pairwise(rng, kind, counts, edges, free, integer):
-    """What treefield is given, and each edge's table, without weights."""
+    """The pairwise argument for treefield, and each edge's table, without weights."""
     labels = int(counts.max())
     if kind == "spins":
         kind = rng.choice(("potts", "table", "asymmetric", "tables") if free is None else ("asymmetric", "tables"))

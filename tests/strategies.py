@@ -1,4 +1,4 @@
-"""Random small models for property tests: the treefield objects beside the explicit tables of `naive`.
+"""Random small models for property tests: the treefield objects and the explicit tables of `naive`.
 
 Arrays come from a numpy Generator seeded by hypothesis: draws stay cheap, and any failure can be rebuilt from its seed.
 """

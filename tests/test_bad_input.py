@@ -1,4 +1,4 @@
-"""What is refused, and in what words."""
+"""Bad arguments of models and solvers: each raises an error that names it."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import treefield as tf
-from small import ACROSS, DOWN, EDGES, HUGE, LABELS, MRF, SHAPE, SOLVERS, UNARY, check_refused, model, with_value
+from small import ACROSS, DOWN, EDGES, HUGE, LABELS, MRF, SHAPE, SOLVERS, UNARY, check_raises, model, with_value
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ from small import ACROSS, DOWN, EDGES, HUGE, LABELS, MRF, SHAPE, SOLVERS, UNARY,
     ],
 )
 def test_a_unary_that_is_no_array_of_costs_is_refused(unary, error, message):
-    check_refused(lambda: model(unary), error, message)
+    check_raises(lambda: model(unary), error, message)
 
 
 SCALARS = [
@@ -52,11 +52,11 @@ SCALARS = [
 
 @pytest.mark.parametrize(("value", "error"), SCALARS, ids=[repr(value)[:20] for value, _ in SCALARS])
 def test_a_weight_or_cutoff_that_is_no_number_is_refused(value, error):
-    check_refused(lambda: tf.Potts(value), error, "weight")
-    check_refused(lambda: tf.TruncatedLinear(value, 1), error, "weight")
-    check_refused(lambda: tf.TruncatedQuadratic(value, 1), error, "weight")
-    check_refused(lambda: tf.TruncatedLinear(1, value), error, "cutoff")
-    check_refused(lambda: tf.TruncatedQuadratic(1, value), error, "cutoff")
+    check_raises(lambda: tf.Potts(value), error, "weight")
+    check_raises(lambda: tf.TruncatedLinear(value, 1), error, "weight")
+    check_raises(lambda: tf.TruncatedQuadratic(value, 1), error, "weight")
+    check_raises(lambda: tf.TruncatedLinear(1, value), error, "cutoff")
+    check_raises(lambda: tf.TruncatedQuadratic(1, value), error, "cutoff")
 
 
 @pytest.mark.parametrize("truncated", [tf.TruncatedLinear, tf.TruncatedQuadratic])
@@ -74,8 +74,8 @@ def test_a_weight_or_cutoff_that_is_no_number_is_refused(value, error):
         ({"values": [0, 1]}, ValueError, "values has 2 positions.*3 labels"),
     ],
 )
-def test_truncated_costs_refuse_what_gives_no_distance(truncated, keywords, error, message):
-    check_refused(lambda: model(pairwise=truncated(1, **{"cutoff": 2, **keywords})), error, message)
+def test_truncated_costs_refuse_values_that_give_no_distance(truncated, keywords, error, message):
+    check_raises(lambda: model(pairwise=truncated(1, **{"cutoff": 2, **keywords})), error, message)
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_truncated_costs_refuse_what_gives_no_distance(truncated, keywords, erro
         (np.eye(2), ValueError, r"3 labels.*table is \(2, 2\)"),
     ],
 )
-def test_a_table_that_does_not_fit_is_refused(V, error, message):
-    check_refused(lambda: model(pairwise=tf.Table(V)), error, message)
+def test_a_table_of_the_wrong_shape_or_with_bad_values_is_refused(V, error, message):
+    check_raises(lambda: model(pairwise=tf.Table(V)), error, message)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_table_that_does_not_fit_is_refused(V, error, message):
     ],
 )
 def test_edge_tables_that_do_not_fit_are_refused(tables, error, message):
-    check_refused(lambda: model(pairwise=tf.EdgeTables(tables)), error, message)
+    check_raises(lambda: model(pairwise=tf.EdgeTables(tables)), error, message)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_edge_tables_that_do_not_fit_are_refused(tables, error, message):
     ],
 )
 def test_a_pairwise_that_gives_no_costs_is_refused(pairwise, error, message):
-    check_refused(lambda: tf.GridMRF(UNARY, pairwise), error, message)
+    check_raises(lambda: tf.GridMRF(UNARY, pairwise), error, message)
 
 
 @pytest.mark.parametrize(
@@ -157,12 +157,12 @@ def test_a_pairwise_that_gives_no_costs_is_refused(pairwise, error, message):
     ],
 )
 def test_weights_of_the_wrong_shape_or_kind_are_refused(weights, error, message):
-    check_refused(lambda: model(weights=weights), error, message)
+    check_raises(lambda: model(weights=weights), error, message)
 
 
 def test_a_negative_weight_on_a_forbidden_pair_is_refused():
     forbidding = tf.Table(with_value(np.eye(3), np.inf))
-    check_refused(lambda: model(pairwise=forbidding, weights=(-1, 1)), ValueError, r"negative weight.*\+inf")
+    check_raises(lambda: model(pairwise=forbidding, weights=(-1, 1)), ValueError, r"negative weight.*\+inf")
 
 
 @pytest.mark.parametrize(
@@ -180,9 +180,9 @@ def test_a_negative_weight_on_a_forbidden_pair_is_refused():
     ],
 )
 def test_a_labelling_of_another_shape_or_with_unknown_labels_is_refused(x, error, message):
-    check_refused(lambda: MRF.energy(x), error, f"^x .*{message}")
-    check_refused(lambda: tf.t_icm(MRF, x), error, f"^x0 .*{message}")
-    check_refused(lambda: tf.icm(MRF, x), error, f"^x0 .*{message}")
+    check_raises(lambda: MRF.energy(x), error, f"^x .*{message}")
+    check_raises(lambda: tf.t_icm(MRF, x), error, f"^x0 .*{message}")
+    check_raises(lambda: tf.icm(MRF, x), error, f"^x0 .*{message}")
 
 
 @pytest.mark.parametrize("solver", [tf.t_icm, tf.icm])
@@ -193,7 +193,7 @@ def test_a_labelling_of_another_shape_or_with_unknown_labels_is_refused(x, error
         ({"maxiter": -1}, ValueError, "maxiter must be at least 0, got -1"),
         ({"maxiter": 3.0}, TypeError, r"maxiter must be an integer, got 3\.0"),
         ({"maxiter": True}, TypeError, "maxiter must be an integer, got True"),
-        ({"time_limit": -0.1}, ValueError, r"time_limit must be at least 0 seconds, got -0\.1"),
+        ({"time_limit": -0.1}, ValueError, r"time_limit must be at least 0, got -0\.1"),
         ({"time_limit": np.nan}, ValueError, "time_limit.*NaN"),
         ({"time_limit": "1"}, TypeError, "time_limit.*'1'"),
         ({"time_limit": [1]}, TypeError, r"time_limit.*\[1\]"),
@@ -204,8 +204,8 @@ def test_a_labelling_of_another_shape_or_with_unknown_labels_is_refused(x, error
         ({"rng": np.random}, TypeError, "rng.*module"),
     ],
 )
-def test_a_keyword_out_of_range_is_refused(solver, keywords, error, message):
-    check_refused(lambda: solver(MRF, **keywords), error, message)
+def test_a_solver_keyword_out_of_range_is_refused(solver, keywords, error, message):
+    check_raises(lambda: solver(MRF, **keywords), error, message)
 
 
 @pytest.mark.parametrize(
@@ -236,23 +236,23 @@ def test_a_keyword_out_of_range_is_refused(solver, keywords, error, message):
         ({"threads": 1.5}, TypeError, r"threads must be an integer, got 1\.5"),
     ],
 )
-def test_trees_that_are_none_are_refused(keywords, error, message):
-    check_refused(lambda: MRF.backend.tree_set(**keywords), error, message)
-    check_refused(lambda: tf.t_icm(MRF, **keywords), error, message)
+def test_an_unknown_or_cyclic_tree_set_of_a_grid_is_refused(keywords, error, message):
+    check_raises(lambda: MRF.backend.tree_set(**keywords), error, message)
+    check_raises(lambda: tf.t_icm(MRF, **keywords), error, message)
 
 
 @pytest.mark.parametrize("keywords", [{"trees": "snakes"}, {"order": 1}, {"x0": "best"}, {"threads": 0}], ids=str)
-def test_a_refusal_comes_before_any_work(keywords):
+def test_solvers_refuse_bad_input_before_any_work(keywords):
     rng = np.random.default_rng(0)
-    check_refused(lambda: tf.t_icm(MRF, rng=rng, **keywords), ValueError, next(iter(keywords)))
+    check_raises(lambda: tf.t_icm(MRF, rng=rng, **keywords), ValueError, next(iter(keywords)))
     assert rng.random() == np.random.default_rng(0).random()  # nothing has been drawn
 
 
 @pytest.mark.parametrize("text", ["two", "0", "-1", "1.5"])
-def test_a_thread_count_from_the_environment_that_is_none_is_refused(monkeypatch, text):
+def test_a_bad_thread_count_in_the_environment_is_refused(monkeypatch, text):
     monkeypatch.setenv("TREEFIELD_NUM_THREADS", text)
     for solver in (tf.t_icm, tf.icm):
-        check_refused(lambda solver=solver: solver(MRF), ValueError, f"TREEFIELD_NUM_THREADS.*'{text}'")
+        check_raises(lambda solver=solver: solver(MRF), ValueError, f"TREEFIELD_NUM_THREADS.*'{text}'")
     assert tf.t_icm(MRF, threads=1, maxiter=0).nit == 0  # the argument goes before the environment
 
 
@@ -268,18 +268,18 @@ def test_a_thread_count_from_the_environment_that_is_none_is_refused(monkeypatch
         ({"axis": 0.5}, TypeError, r"axis must be an integer, got 0\.5"),
     ],
 )
-def test_scan_line_refuses_an_axis_or_factor_that_is_none(keywords, error, message):
-    check_refused(lambda: tf.scan_line(MRF, **keywords), error, message)
+def test_scan_line_refuses_a_bad_axis_or_factor(keywords, error, message):
+    check_raises(lambda: tf.scan_line(MRF, **keywords), error, message)
 
 
 def test_tree_bp_refuses_a_model_with_a_cycle():
-    check_refused(lambda: tf.tree_bp(MRF), ValueError, "without cycles, but this one of 3 x 4 sites has some; use mini")
+    check_raises(lambda: tf.tree_bp(MRF), ValueError, "without cycles, but this one of 3 x 4 sites has some; use mini")
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("mrf", [None, UNARY, tf.Potts(1), tf.GridMRF], ids=["None", "array", "Potts", "class"])
-def test_what_is_no_model_is_refused(solver, mrf):
-    check_refused(lambda: SOLVERS[solver](mrf), TypeError, "mrf.*GridMRF")
+def test_solvers_refuse_an_argument_that_is_not_a_model(solver, mrf):
+    check_raises(lambda: SOLVERS[solver](mrf), TypeError, "mrf.*GridMRF")
 
 
 BAD_SWEEPS = """
@@ -295,7 +295,7 @@ for trees in ("bands", "combs", "sites"):
 """
 
 
-def test_a_sweep_refuses_a_labelling_that_does_not_fit():
+def test_a_sweep_refuses_a_labelling_of_the_wrong_shape_dtype_or_range():
     done = subprocess.run([sys.executable, "-c", BAD_SWEEPS], capture_output=True, text=True)
     assert done.returncode == 0, f"exit code {done.returncode}: {done.stderr[-500:]}"
     assert done.stdout.split() == 12 * ["refused"]
@@ -314,6 +314,6 @@ def test_a_sweep_changes_the_labelling_it_is_given_or_refuses_it(trees):
 
 def test_a_weight_too_small_to_forbid_is_refused():
     table = tf.Table(with_value(np.zeros((3, 3)), np.inf))
-    check_refused(
+    check_raises(
         lambda: tf.GridMRF(np.zeros((1, 2, 3)), table, weights=(1, 5e-324)), ValueError, "weight of .*too small"
     )

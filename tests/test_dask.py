@@ -30,7 +30,7 @@ from dask_grids import (
     noted_costs,
     serial,
 )
-from small import check_refused
+from small import check_raises
 from treefield import moves
 
 
@@ -154,7 +154,7 @@ def test_nothing_is_computed_before_it_is_asked_for():
     mrf = tf.TiledMRF(da.from_array(IMAGE, chunks=20), tf.Potts(3), costs=failing_costs, n_labels=LABELS)
     lazy = tfd.minimize(mrf, full_output=True)
     for value in (*lazy, tfd.energy(mrf, lazy.x)):
-        check_refused(lambda value=value: value.compute(**LOCAL), RuntimeError, "costs were asked for")
+        check_raises(lambda value=value: value.compute(**LOCAL), RuntimeError, "costs were asked for")
 
 
 def test_labels_energy_and_bound_share_their_tasks(tmp_path):
@@ -224,7 +224,7 @@ OF_BOXES = tf.TiledMRF(lambda box: UNARY[box], tf.Potts(1), shape=SHAPE, n_label
     ],
 )
 def test_bad_arguments_of_dask_minimize_raise_before_anything_is_computed(changes, error, message):
-    check_refused(lambda: tfd.minimize(**{"mrf": TILED} | changes), error, message)
+    check_raises(lambda: tfd.minimize(**{"mrf": TILED} | changes), error, message)
 
 
 @pytest.mark.parametrize(
@@ -246,28 +246,28 @@ def test_bad_arguments_of_dask_minimize_raise_before_anything_is_computed(change
     ],
 )
 def test_bad_arguments_of_tiled_models_raise(changes, error, message):
-    check_refused(lambda: tf.TiledMRF(**{"unary": UNARY, "pairwise": tf.Potts(1)} | changes), error, message)
+    check_raises(lambda: tf.TiledMRF(**{"unary": UNARY, "pairwise": tf.Potts(1)} | changes), error, message)
 
 
 def test_bad_costs_and_labels_raise_when_they_are_computed():
     three = tf.TiledMRF(IMAGE, tf.Potts(1), costs=level_costs, n_labels=3, tile=SHAPE)
     message = r"costs gave shape \(41, 52, 4\) for the box \[0:41, 0:52\], expected \(41, 52, 3\)"
-    check_refused(lambda: tfd.minimize(three).compute(**LOCAL), ValueError, message)
+    check_raises(lambda: tfd.minimize(three).compute(**LOCAL), ValueError, message)
     start = tfd.minimize(TILED, np.full(SHAPE, 4))
-    check_refused(lambda: start.compute(**LOCAL), ValueError, "x0 holds labels from 4 to 4, expected 0 to 3")
+    check_raises(lambda: start.compute(**LOCAL), ValueError, "x0 holds labels from 4 to 4, expected 0 to 3")
     sevens = da.full(SHAPE, 7, chunks=20, dtype=int)
     of_image = tf.TiledMRF(IMAGE, tf.Potts(1), costs=level_costs, n_labels=LABELS, tile=20)
     for lazy in (tfd.energy(of_image, sevens), tfd.energy(TILED, sevens)):
-        check_refused(lambda x=lazy: x.compute(**LOCAL), ValueError, "x holds labels from 7 to 7, expected 0 to 3")
+        check_raises(lambda x=lazy: x.compute(**LOCAL), ValueError, "x holds labels from 7 to 7, expected 0 to 3")
 
 
 def test_bad_labellings_and_chunks_of_unknown_size_raise():
-    check_refused(lambda: tfd.energy(TILED, np.zeros(SHAPE)), TypeError, "x must hold integer labels")
+    check_raises(lambda: tfd.energy(TILED, np.zeros(SHAPE)), TypeError, "x must hold integer labels")
     wrong = np.zeros((3, 3), int)
-    check_refused(lambda: tfd.energy(TILED, wrong), ValueError, r"x has shape \(3, 3\), but the model's")
+    check_raises(lambda: tfd.energy(TILED, wrong), ValueError, r"x has shape \(3, 3\), but the model's")
     unknown = da.from_array(UNARY, chunks=20)
     unknown = unknown[unknown[:, 0, 0] > 3]
-    check_refused(lambda: tf.TiledMRF(unknown, tf.Potts(1)), ValueError, "unary has chunks of unknown size")
+    check_raises(lambda: tf.TiledMRF(unknown, tf.Potts(1)), ValueError, "unary has chunks of unknown size")
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_bad_labellings_and_chunks_of_unknown_size_raise():
     ],
 )
 def test_bad_arguments_of_dask_search_raise(changes, error, message):
-    check_refused(lambda: tfd.search(**{"mrf": MRF} | changes), error, message)
+    check_raises(lambda: tfd.search(**{"mrf": MRF} | changes), error, message)
 
 
 def test_import_without_dask_names_the_extra_to_install():

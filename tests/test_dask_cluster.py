@@ -55,8 +55,7 @@ def test_cluster_has_the_serial_answer_and_writes_it_to_zarr(client, tmp_path):
 
 
 def kill_workers(client, folder, after, number=1):
-    """Kill some workers as soon as there are so many files; returns the thread, which ends when it is done, and their
-    processes."""
+    """Kill some workers as soon as there are `after` files; returns the thread that does, and their processes."""
     client.wait_for_workers(2)
     pids = list(client.run(os.getpid).values())[:number]
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import treefield as tf
-from small import check_refused
+from small import check_raises
 from treefield.dimod import TreeILSDQMSampler, TreeILSSampler, dqm_to_graph, from_graph, to_graph
 
 SAMPLER = TreeILSSampler()
@@ -27,7 +27,7 @@ VARTYPES = ("SPIN", "BINARY")
 class TestTreeILSSampler(unittest.TestCase):
     """The tests that dimod has for any sampler."""
 
-    def test_api(self):
+    def test_sampler_conforms_to_the_dimod_sampler_api(self):
         dimod.testing.assert_sampler_api(TreeILSSampler())
 
 
@@ -62,7 +62,7 @@ def bqms(draw, most=8):
 
 
 @given(bqms())
-def test_the_least_energy_is_found_and_told_truly(bqm):
+def test_dimod_sampler_finds_the_least_energy_and_reports_it_exactly(bqm):
     sampleset = SAMPLER.sample(bqm, seed=1)
     assert sampleset.vartype is bqm.vartype and set(sampleset.variables) == set(bqm.variables)
     dimod.testing.assert_sampleset_energies(sampleset, bqm)
@@ -72,9 +72,9 @@ def test_the_least_energy_is_found_and_told_truly(bqm):
 
 
 @given(bqms())
-def test_a_model_has_the_energies_of_its_bqm(bqm):
+def test_a_graph_has_the_energies_of_its_bqm(bqm):
     if not len(bqm):
-        check_refused(lambda: to_graph(bqm), ValueError, "no variables")
+        check_raises(lambda: to_graph(bqm), ValueError, "no variables")
         return
     mrf, variables = to_graph(bqm)
     back = from_graph(mrf, variables, bqm.vartype)
@@ -87,7 +87,7 @@ def test_a_model_has_the_energies_of_its_bqm(bqm):
 
 
 @pytest.mark.parametrize("vartype", VARTYPES)
-def test_the_same_seed_gives_the_same_samples(vartype):
+def test_dimod_sampler_with_the_same_seed_gives_the_same_samples(vartype):
     bqm = random_bqm(300, vartype)
     first, second, other = (SAMPLER.sample(bqm, num_reads=3, seed=seed, maxiter=2) for seed in (7, 7, 8))
     np.testing.assert_array_equal(first.record.sample, second.record.sample)
@@ -96,7 +96,7 @@ def test_the_same_seed_gives_the_same_samples(vartype):
     np.testing.assert_array_equal(more.record.sample[:3], first.record.sample)
 
 
-def test_reads_are_searches_of_their_own():
+def test_reads_are_independent_searches():
     sampleset = SAMPLER.sample(random_bqm(60), num_reads=6, seed=0, method="icm")
     assert len(np.unique(sampleset.record.sample, axis=0)) > 1
     assert len(sampleset.info["seconds"]) == len(sampleset.info["messages"]) == 6
@@ -123,7 +123,7 @@ def test_initial_states_are_not_changed():
     assert states.tolist() == [[-1, 1, -1, 1]]
 
 
-def test_initial_states_are_filled_up():
+def test_missing_initial_states_are_tiled_or_drawn():
     bqm = random_bqm(6)
     state = dict.fromkeys(bqm.variables, 1)
     same = SAMPLER.sample(
@@ -132,16 +132,16 @@ def test_initial_states_are_filled_up():
     assert (same.record.sample == 1).all() and len(same) == 3
     filled = SAMPLER.sample(bqm, initial_states=state, num_reads=3, seed=0, method="t_icm", maxiter=0)
     assert (filled.record.sample[0] == 1).all() and len(np.unique(filled.record.sample, axis=0)) > 1
-    check_refused(
+    check_raises(
         lambda: SAMPLER.sample(bqm, initial_states=state, num_reads=3, initial_states_generator="none"),
         ValueError,
         "insufficient number of initial states",
     )
-    check_refused(lambda: SAMPLER.sample(bqm, initial_states={"other": 1}), ValueError, "mismatch between variables")
+    check_raises(lambda: SAMPLER.sample(bqm, initial_states={"other": 1}), ValueError, "mismatch between variables")
 
 
 @pytest.mark.parametrize("vartype", VARTYPES)
-def test_models_without_variables_or_without_edges(vartype):
+def test_bqms_without_variables_or_without_edges_are_sampled(vartype):
     empty = SAMPLER.sample(dimod.BinaryQuadraticModel({}, {}, 1.5, vartype), num_reads=2)
     assert empty.record.energy.tolist() == [1.5, 1.5] and not list(empty.variables)
     assert empty.info["lower_bound"] == 1.5 and empty.info["gap"] == 0
@@ -150,7 +150,7 @@ def test_models_without_variables_or_without_edges(vartype):
     assert loose.info["lower_bound"] == loose.first.energy
 
 
-def test_chains_are_solved_exactly():
+def test_bqms_that_are_chains_are_solved_exactly():
     rng = np.random.default_rng(0)
     J = {(i, i + 1): rng.normal() for i in range(300)}
     sampleset = SAMPLER.sample_ising({}, J)
@@ -164,7 +164,7 @@ def test_an_offset_does_not_end_the_search_early():
     assert SAMPLER.sample(bqm, seed=0).first.energy == dimod.ExactSolver().sample(bqm).first.energy
 
 
-def test_other_methods_take_their_keywords():
+def test_dimod_sampler_passes_keywords_to_the_method():
     bqm = random_bqm(10)
     for method in ("anneal", "t_ils", "icm", "t_icm"):
         sampleset = SAMPLER.sample(
@@ -179,7 +179,7 @@ def test_unknown_keywords_are_ignored_with_a_warning():
     assert set(SAMPLER.parameters) >= {"num_reads", "initial_states", "initial_states_generator", "seed", "time_limit"}
 
 
-def test_it_works_under_composites():
+def test_dimod_sampler_works_under_composites():
     poly = dimod.BinaryPolynomial({"a": -1, "ab": 2, "abc": -3, "bcd": 1}, "BINARY")
     sampleset = dimod.HigherOrderComposite(SAMPLER).sample_poly(poly, penalty_strength=10, seed=0)
     assert sampleset.first.energy == dimod.ExactPolySolver().sample_poly(poly).first.energy
@@ -199,8 +199,8 @@ def test_it_works_under_composites():
         ({"interrupt_function": 3}, TypeError, "interrupt_function must be a function of no arguments"),
     ],
 )
-def test_bad_keywords_are_refused(keywords, error, message):
-    check_refused(lambda: SAMPLER.sample(random_bqm(3, density=1), **keywords), error, message)
+def test_dimod_sampler_refuses_bad_keywords(keywords, error, message):
+    check_raises(lambda: SAMPLER.sample(random_bqm(3, density=1), **keywords), error, message)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -210,20 +210,20 @@ def test_biases_that_are_no_numbers_are_refused(value):
         dimod.BQM({}, {"ab": value}, "BINARY"),
         dimod.BQM({"a": 1}, {}, value, "SPIN"),
     ):
-        check_refused(lambda given=bqm: SAMPLER.sample(given), ValueError, "NaN or infinity")
+        check_raises(lambda given=bqm: SAMPLER.sample(given), ValueError, "NaN or infinity")
 
 
-def test_what_is_no_bqm_is_refused():
-    check_refused(lambda: SAMPLER.sample({("a", "b"): 1}), TypeError, "got dict; for a dict there are sample_qubo")
-    check_refused(lambda: to_graph(dimod.DiscreteQuadraticModel()), TypeError, "must be a dimod.BinaryQuadraticModel")
-    check_refused(lambda: from_graph(random_bqm(3)), TypeError, "mrf must be a GraphMRF")
+def test_dimod_sampler_refuses_an_argument_that_is_not_a_bqm():
+    check_raises(lambda: SAMPLER.sample({("a", "b"): 1}), TypeError, "got dict; for a dict there are sample_qubo")
+    check_raises(lambda: to_graph(dimod.DiscreteQuadraticModel()), TypeError, "must be a dimod.BinaryQuadraticModel")
+    check_raises(lambda: from_graph(random_bqm(3)), TypeError, "mrf must be a GraphMRF")
 
 
 def test_graphs_that_are_no_bqm_are_refused():
     three = tf.GraphMRF([[0, 1], [0, 1, 2]], [(0, 1)], tf.Potts(1))
-    check_refused(lambda: from_graph(three), ValueError, "site 1 has 3")
-    check_refused(lambda: from_graph(tf.GraphMRF([[0, np.inf]], [], tf.Potts(1))), ValueError, "forbidden")
-    check_refused(lambda: from_graph(tf.GraphMRF(np.eye(2), [], tf.Potts(1)), ["a", "a"]), ValueError, "1 different")
+    check_raises(lambda: from_graph(three), ValueError, "site 1 has 3")
+    check_raises(lambda: from_graph(tf.GraphMRF([[0, np.inf]], [], tf.Potts(1))), ValueError, "forbidden")
+    check_raises(lambda: from_graph(tf.GraphMRF(np.eye(2), [], tf.Potts(1)), ["a", "a"]), ValueError, "1 different")
 
 
 def test_an_interrupt_function_returns_what_has_been_found():
@@ -270,7 +270,7 @@ def small_dqm(seed=0):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_discrete_models(seed):
+def test_dqms_are_converted_and_sampled_to_their_least_energy(seed):
     dqm = small_dqm(seed)
     mrf, variables = dqm_to_graph(dqm)
     assert mrf.label_counts.tolist() == [3, 1, 4, 2]
@@ -282,12 +282,12 @@ def test_discrete_models(seed):
     assert sampleset.first.energy == dimod.ExactDQMSolver().sample_dqm(dqm).first.energy
 
 
-def test_discrete_models_without_variables_and_with_named_cases():
+def test_dqms_without_variables_and_with_named_cases_are_sampled():
     empty = dimod.DiscreteQuadraticModel()
     empty.offset = 2
     assert TreeILSDQMSampler().sample_dqm(empty).record.energy.tolist() == [2]
-    check_refused(lambda: dqm_to_graph(empty), ValueError, "no variables")
-    check_refused(lambda: dqm_to_graph(random_bqm(2)), TypeError, "DiscreteQuadraticModel")
+    check_raises(lambda: dqm_to_graph(empty), ValueError, "no variables")
+    check_raises(lambda: dqm_to_graph(random_bqm(2)), TypeError, "DiscreteQuadraticModel")
     named = dimod.CaseLabelDQM()
     named.add_variable(["red", "green"], label="colour")
     named.set_linear("colour", [1, -1])

@@ -22,7 +22,7 @@ def example(name):
     return module
 
 
-def test_superpixels(tmp_path, capsys):
+def test_the_superpixels_example_writes_a_picture_and_prints_a_bound(tmp_path, capsys):
     example("superpixels").main([str(tmp_path / "regions.png"), "--crop", "120", "--colours", "4"])
     said = capsys.readouterr().out
     alone, energy, bound, gap = (float(number) for number in re.findall(r"(?:alone|energy|bound|gap) ([-\d.e]+)", said))
@@ -31,7 +31,7 @@ def test_superpixels(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_max_cut_finds_the_cut_of_a_bipartite_graph(seed):
+def test_the_max_cut_example_finds_the_cut_of_a_bipartite_graph(seed):
     graph = nx.bipartite.random_graph(10, 12, 0.3, seed=seed)
     sides, cut, bound = example("max_cut").max_cut(graph, rng=0)
     assert cut == bound == graph.number_of_edges()
@@ -39,7 +39,7 @@ def test_max_cut_finds_the_cut_of_a_bipartite_graph(seed):
     assert nx.cut_size(graph, *sides) == cut
 
 
-def test_max_cut_prints(capsys):
+def test_the_max_cut_example_prints_how_many_edges_are_cut(capsys):
     example("max_cut").main(["--nodes", "20", "--time-limit", "0.5"])
     assert "edges are cut" in capsys.readouterr().out
 
@@ -55,11 +55,11 @@ def check_page(name, capsys):
     return names
 
 
-def test_the_code_on_the_page_about_graphs_prints_what_it_says(capsys):
+def test_the_code_in_docs_graphs_md_prints_the_documented_output(capsys):
     assert check_page("graphs.md", capsys)
 
 
-def test_the_code_on_the_page_about_scale_runs(capsys, tmp_path, monkeypatch, no_hang):
+def test_the_code_in_docs_scale_md_writes_labels_of_low_energy(capsys, tmp_path, monkeypatch, no_hang):
     monkeypatch.chdir(tmp_path)
     image = np.random.default_rng(0).integers(0, 256, (90, 80), dtype=np.uint8)
     np.save("huge.npy", image)

@@ -21,7 +21,7 @@ def cases(kind, grids, seeds=4):
 
 
 def slack(value, relative=1e-9):
-    """What rounding may do to sums of about this size."""
+    """The possible effect of rounding on sums of about this size."""
     return relative * max(1.0, abs(value))
 
 
@@ -59,20 +59,20 @@ def submodular(seed, shape):
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
-def test_the_tables_are_those_the_model_was_made_from(kind):
+def test_the_tables_of_naive_trw_are_those_of_the_model(kind):
     for case in cases(kind, GRIDS):
         for found, expected in zip(tables_of(case.mrf()), case.tables, strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
-def test_the_bound_never_exceeds_the_minimum_and_never_falls(kind):
+def test_the_bound_of_naive_trw_never_exceeds_the_minimum_and_never_falls(kind):
     for case in cases(kind, GRIDS):
         check_bounds(case, iterations=12)
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
-def test_on_chains_one_iteration_gives_the_bound_and_two_the_labelling(kind):
+def test_naive_trw_solves_chains_in_two_iterations(kind):
     for case in cases(kind, [(shape, 3) for shape in CHAINS]):
         minimum, bound, _ = check_bounds(case, iterations=1)
         assert abs(bound - minimum) <= slack(minimum)
@@ -81,7 +81,7 @@ def test_on_chains_one_iteration_gives_the_bound_and_two_the_labelling(kind):
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (3, 4), (2, 2, 3)])
-def test_submodular_binary_models_are_solved(shape):
+def test_naive_trw_solves_submodular_binary_models(shape):
     """There the relaxation that TRW-S climbs is tight, and with two labels it cannot get stuck below."""
     for seed in range(12):
         mrf = submodular(seed, shape)
@@ -89,7 +89,7 @@ def test_submodular_binary_models_are_solved(shape):
         assert reaches(mrf, minimum, iterations=200), seed
 
 
-def test_a_frustrated_cycle_keeps_its_gap():
+def test_naive_trw_keeps_the_gap_of_a_frustrated_cycle():
     """Three edges like equal labels, the fourth unequal ones: the minimum is 0, but each edge by itself can have what
     it likes, which is the value of the relaxation."""
     mrf = tf.GridMRF(np.zeros((2, 2, 2)), tf.Potts(1), weights=([[1, 1]], [[1], [-1]]))
@@ -98,7 +98,7 @@ def test_a_frustrated_cycle_keeps_its_gap():
     assert [trw.iterate()[0] for _ in range(5)] == [-1] * 5
 
 
-def test_in_three_dimensions_a_plane_or_line_is_what_it_is_in_two():
+def test_naive_trw_on_a_3d_plane_or_line_equals_the_2d_grid():
     """Axes of length 1 have no edges, wherever they are."""
     for seed in range(4):
         flat = random_case(seed, "table", (3, 4), 3, "float64")
@@ -122,21 +122,21 @@ def _with_axis(case, axis):
     return [*weights[:axis], 1.0, *weights[axis:]]
 
 
-def test_in_three_dimensions_the_bound_beats_that_of_every_cost_by_itself():
+def test_naive_trw_on_a_3d_grid_beats_the_bound_of_separate_costs():
     for case in cases("edge-tables", [((2, 3, 2), 2)], seeds=6):
         minimum, bound, _ = check_bounds(case, iterations=30)
         alone = case.unary.min(axis=-1).sum() + sum(table.min(axis=(-2, -1)).sum() for table in case.tables)
         assert alone < bound and minimum - bound < 0.1 * (minimum - alone)
 
 
-def test_edges_without_weight_count_as_edges():
+def test_naive_trw_counts_edges_of_weight_0():
     trw = NaiveTRW(tf.GridMRF(np.zeros((2, 3, 3, 2)), tf.Potts(1), weights=(0, 0, 0)))
     assert trw.gamma((0, 0, 0)) == trw.gamma((1, 2, 2)) == trw.gamma((0, 1, 1)) == 1 / 3
     assert trw.gamma((0, 0, 2)) == trw.gamma((0, 2, 0)) == trw.gamma((1, 1, 0)) == 1 / 2
     assert NaiveTRW(tf.GridMRF(np.zeros((1, 1, 2)), tf.Potts(1))).gamma((0, 0)) == 1
 
 
-def test_messages_stay_within_the_costs_of_their_edge():
+def test_messages_of_naive_trw_stay_within_the_costs_of_their_edge():
     """Whatever the number of iterations: nothing drifts."""
     for case in cases("edge-tables", [((3, 3), 3)]):
         trw = NaiveTRW(case.mrf())
@@ -147,7 +147,7 @@ def test_messages_stay_within_the_costs_of_their_edge():
             assert table.min() - 1e-9 <= message.min() and message.max() <= table.max() + 1e-9
 
 
-def test_forbidden_costs_are_refused():
+def test_naive_trw_refuses_forbidden_costs():
     with pytest.raises(ValueError, match="forbidden"):
         NaiveTRW(tf.GridMRF(np.zeros((2, 2, 2)), tf.Table([[0, np.inf], [1, 0]])))
     with pytest.raises(ValueError, match="forbidden"):

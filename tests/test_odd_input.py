@@ -1,4 +1,4 @@
-"""What looks odd and must just work, and how a run can be stopped."""
+"""Odd input that must work, and how a run can be stopped."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ ODD_BYTES[...] = UNARY
 
 
 class Tensor:
-    """What other array libraries give."""
+    """An array of another library."""
 
     def __array__(self, dtype=None, copy=None):
         return np.array(UNARY, dtype=dtype)
@@ -66,7 +66,7 @@ def test_a_labelling_may_be_a_list_or_of_any_integer_dtype(dtype):
         np.testing.assert_array_equal(start, x0)
 
 
-def test_numpy_scalars_are_numbers():
+def test_numpy_scalars_are_accepted_as_numbers():
     x = np.random.default_rng(1).integers(LABELS, size=SHAPE)
     for one, two in [(np.int8(1), np.uint64(2)), (np.float16(1), np.float32(2)), (np.array(1), np.array(2.0))]:
         pairwise = tf.TruncatedQuadratic(two, one, values=(one - 1, one, one + 1))
@@ -78,7 +78,7 @@ def test_numpy_scalars_are_numbers():
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 1, 3), (3, 4, 1), (1, 1, 1, 3), (1, 4, 1, 3)])
-def test_one_site_one_label_and_axes_of_length_one(shape):
+def test_solvers_accept_one_site_one_label_and_axes_of_length_one(shape):
     unary = np.random.default_rng(0).random(shape)
     mrf = tf.GridMRF(unary, tf.Potts(0))
     for name, solver in SOLVERS.items():
@@ -137,7 +137,7 @@ def test_scan_line_obeys_what_is_forbidden_even_with_little_of_the_unary():
         assert tf.scan_line(mrf, nu).x.tolist() == [[0, 1]]
 
 
-def test_what_the_user_gave_is_never_changed():
+def test_solvers_never_change_the_given_arrays():
     unary, x0 = with_value(UNARY, np.inf), np.random.default_rng(1).integers(LABELS, size=SHAPE, dtype=np.int32)
     given = [unary, x0, DOWN.copy(), 0 * ACROSS, np.eye(3)]
     before = [array.copy() for array in given]
@@ -174,7 +174,7 @@ def test_a_limit_of_zero_returns_the_start(solver, limits):
 @pytest.mark.parametrize(
     ("error", "status"), [(StopIteration, tf.Status.STOPPED), (KeyboardInterrupt, tf.Status.INTERRUPTED)]
 )
-def test_the_callback_can_stop_the_run(solver, error, status):
+def test_the_callback_can_stop_every_solver(solver, error, status):
     def callback(intermediate_result):
         assert intermediate_result.nit <= 2
         if intermediate_result.nit == 2:

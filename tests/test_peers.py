@@ -10,7 +10,7 @@ import measure
 import naive
 import peers
 import treefield as tf
-from small import check_refused
+from small import check_raises
 from treefield.io.files import package_version
 from treefield_reproduce.expansion import alpha_expansion
 
@@ -54,24 +54,24 @@ def test_pymaxflow_takes_fractions():
 
 
 @installed
-def test_what_expansion_cannot_take_is_refused(package):
+def test_expansion_refuses_models_it_cannot_take(package):
     solve, three = peers.PEERS[package], np.zeros((3, 4, 3))
-    check_refused(lambda: solve(tf.GridMRF(three, tf.TruncatedQuadratic(1, 4))), ValueError, "metric")
-    check_refused(lambda: solve(tf.GridMRF(three, tf.Potts(1), weights=[1, -1])), ValueError, "negative")
+    check_raises(lambda: solve(tf.GridMRF(three, tf.TruncatedQuadratic(1, 4))), ValueError, "metric")
+    check_raises(lambda: solve(tf.GridMRF(three, tf.Potts(1), weights=[1, -1])), ValueError, "negative")
 
 
 @needs("PyMaxflow")
 def test_pymaxflow_refuses_weights_that_differ():
     mrf = tf.GridMRF(UNARY, tf.Potts(1), weights=[1, 2])
-    check_refused(lambda: peers.pymaxflow_expansion(mrf), ValueError, "one weight")
+    check_raises(lambda: peers.pymaxflow_expansion(mrf), ValueError, "one weight")
 
 
 @needs("gco-wrapper")
 @pytest.mark.parametrize(
     ("unary", "weight", "message"), [(UNARY / 7, 1, "round"), (UNARY, 10**8, "up to"), (UNARY[None], 1, "2-D")]
 )
-def test_gco_refuses_what_it_would_round_or_abort_at(unary, weight, message):
-    check_refused(lambda: peers.gco_expansion(tf.GridMRF(unary, tf.Potts(weight))), ValueError, message)
+def test_gco_refuses_costs_it_would_round_or_abort_at(unary, weight, message):
+    check_raises(lambda: peers.gco_expansion(tf.GridMRF(unary, tf.Potts(weight))), ValueError, message)
 
 
 def several_cycles():
@@ -81,7 +81,7 @@ def several_cycles():
 
 
 @needs("PyMaxflow")
-def test_expansion_goes_on_from_labels_and_leaves_them_alone():
+def test_expansion_starts_from_given_labels_and_leaves_them_unchanged():
     mrf = several_cycles()
     first, energy, _ = alpha_expansion(mrf, 1)
     kept = first.copy()
@@ -111,25 +111,25 @@ def test_more_cycles_of_gco_end_lower():
 
 
 @needs("dwave-samplers")
-def test_annealing_reads_spins_in_their_places():
+def test_dwave_anneal_returns_spins_at_their_sites():
     fields = np.where(np.random.default_rng(0).random((4, 5)) < 0.5, -3.0, 3.0)  # stronger than all couplings
     weights = [np.full((3, 5), 0.5), np.full((4, 4), -0.5)]
     mrf = tf.GridMRF(np.stack([-fields, fields], -1), tf.Table([[1, -1], [-1, 1]]), weights=weights)
-    x, energy, _ = peers.annealing(mrf, sweeps=100)
+    x, energy, _ = peers.dwave_anneal(mrf, sweeps=100)
     assert (x == (fields < 0)).all() and energy == mrf.energy(x)
-    assert [len(found) for found in peers.annealing_lengths(mrf, (1, 2))] == [3, 3]
+    assert [len(found) for found in peers.dwave_anneal_lengths(mrf, (1, 2))] == [3, 3]
 
 
 @needs("dwave-samplers")
-def test_annealing_refuses_what_is_no_ising_grid():
-    check_refused(lambda: peers.annealing(tf.GridMRF(UNARY, tf.Potts(1), weights=[1, 1])), ValueError, "Ising")
+def test_dwave_anneal_refuses_models_that_are_not_ising_grids():
+    check_raises(lambda: peers.dwave_anneal(tf.GridMRF(UNARY, tf.Potts(1), weights=[1, 1])), ValueError, "Ising")
 
 
 @pytest.mark.parametrize("package", ALL_MODULES)
-def test_a_missing_peer_is_skipped_with_a_word(package, monkeypatch, capsys):
+def test_a_missing_peer_is_skipped_with_a_note(package, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, ALL_MODULES[package], None)
-    measure.taken()
+    measure.take_output()
     for ask in (peers.PEERS[package], peers.CURVES[package]):
         assert ask(tf.GridMRF(UNARY, tf.Potts(1))) is None
     assert capsys.readouterr().out.count(f"Skipped: {package} is not installed") == 1
-    assert len(measure.taken()["words"]) == 1
+    assert len(measure.take_output()["words"]) == 1

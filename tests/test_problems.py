@@ -79,7 +79,7 @@ def test_tsukuba_doubles_the_weight_of_flat_edges(tsukuba):
             assert weights[i, j] == (2 if gradient < 3 * 8**2 else 1)
 
 
-def test_penguin_costs_are_squares_but_for_the_hole(penguin):
+def test_penguin_costs_are_squares_except_in_the_hole(penguin):
     grey, mask = (problems.picture(f"penguin/penguin-{name}.png").tolist() for name in ("input", "mask"))
     hole = np.argwhere(np.equal(mask, 0))
     assert len(hole) > 0 and not penguin.unary[tuple(hole.T)].any()

@@ -1,6 +1,7 @@
 """Answers for fixed seeds, recorded: labellings, energies and bounds stay the same to the bit.
 
-A change that is meant to alter an answer records the new one: `python tests/test_recorded_answers.py` prints them all.
+A change that is meant to alter an answer records the new one:
+`PYTHONPATH=benchmarks python tests/test_recorded_answers.py` prints them all.
 """
 
 import hashlib
@@ -111,7 +112,7 @@ def answer(name, search):
 
 @needs_data
 @pytest.mark.parametrize(("name", "search"), CASES)
-def test_answer_for_a_fixed_seed_is_the_recorded_one(name, search):
+def test_answer_for_a_fixed_seed_equals_the_recorded_one(name, search):
     assert answer(name, search) == RECORDED[name, search]
 
 

@@ -28,7 +28,7 @@ def test_importing_treefield_does_not_import_the_compiler():
     assert run(code).stdout.strip() == "[]"
 
 
-def test_every_public_name_is_there():
+def test_every_public_name_can_be_imported():
     for name in tf.__all__:
         assert getattr(tf, name).__doc__
     assert set(tf.__all__) <= set(dir(tf))
@@ -36,7 +36,7 @@ def test_every_public_name_is_there():
         _ = tf.nothing
 
 
-def test_the_first_compile_says_so_once_and_is_neither_timed_nor_repeated(tmp_path):
+def test_the_first_compilation_is_announced_once_and_neither_timed_nor_repeated(tmp_path):
     cold = run(COMPILE_AND_RUN, NUMBA_CACHE_DIR=str(tmp_path))
     wall, counted, energy = map(float, cold.stdout.split())
     assert cold.stderr.count("treefield: compiling") == 1

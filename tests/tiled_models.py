@@ -36,7 +36,7 @@ def both(seed, shape, labels, pairwise, weights, forbidden=0.0, tile=4, **option
 
 @st.composite
 def cases(draw):
-    """What `both` takes, without models of which a negative weight makes a forbidden cost a gift."""
+    """Arguments of `both`, without models in which a negative weight makes a forbidden cost a gain."""
     shape = draw(st.one_of(st.tuples(*[st.integers(1, 14)] * 2), st.tuples(*[st.integers(1, 7)] * 3)))
     pairwise = draw(st.sampled_from(list(KINDS)))
     weights = draw(st.sampled_from(["none", "axes", "positive"] + ["any"] * (pairwise != "forbidding")))

@@ -49,7 +49,7 @@ def paper(
 ) -> None:
     """Run the experiments of the paper again.
 
-    Writes a page with the paper's tables and figures beside ours. Minutes with --quick, the better part of an hour
+    Writes a page with the paper's tables and figures next to ours. Minutes with --quick, the better part of an hour
     without. Ctrl-C keeps the experiments that are done.
     """
     names = _chosen_names(experiments or ["all"])

@@ -1,4 +1,4 @@
-"""What the paper leaves open, and what is taken here."""
+"""The choices that the paper leaves open, and the conventions used here."""
 
 CONVENTIONS = [
     "An iteration of T-ICM is one sweep over every tree of the set; trees are rows, top to bottom, then columns, "
@@ -12,7 +12,7 @@ CONVENTIONS = [
     "Scan-line is exact search on each row, as if the rows did not touch, with unary costs multiplied by nu; its "
     "energy is that of the whole grid.",
     "Stereo: intensity is 0.299 R + 0.587 G + 0.114 B, rounded; where a match would leave the image, the first "
-    "column is taken. The paper says nothing of either; what other rules give is in a table of its own.",
+    "column is taken. The paper says nothing of either; a separate table shows what other rules give.",
     "Penguin is 122 wide and 179 high, with 256 labels; its energy uses no mask for the hole. The search starts "
     "from a random labelling, as the paper does unless it says otherwise.",
     "Acceptance: r = 0.9 n/t + 0.1 [accepted] after t jumps of which n were accepted; beta is multiplied by 0.8 "

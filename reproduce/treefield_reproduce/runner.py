@@ -10,7 +10,7 @@ import numpy as np
 
 from treefield.models.grid import GridMRF
 from treefield.results import MAPResult, Status
-from treefield.validation import as_count, thread_count
+from treefield.validation import as_count, as_thread_count
 from treefield_reproduce.datasets import Datasets
 from treefield_reproduce.methods import METHODS
 
@@ -48,7 +48,7 @@ class Runner:
         notify: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.effort, self.seed, self.notify = effort, as_count(seed, "seed"), notify
-        self.threads = None if threads is None else thread_count(threads)
+        self.threads = None if threads is None else as_thread_count(threads)
         self._datasets = datasets
 
     @property

@@ -33,6 +33,7 @@ if _typing.TYPE_CHECKING:
     from treefield.solvers.tree_bp import tree_bp
     from treefield.solvers.trw import trw
     from treefield.tiling.model import TiledMRF
+    from treefield.tiling.stores import NoSpaceError
 
 __version__ = "0.1.0"
 
@@ -45,6 +46,7 @@ __all__ = [
     "GridMRF",
     "MAPResult",
     "MissingPackageError",
+    "NoSpaceError",
     "Pairwise",
     "Potts",
     "Status",
@@ -116,6 +118,7 @@ _LAZY = {
     "tree_bp": "solvers.tree_bp",
     "trw": "solvers.trw",
     "TiledMRF": "tiling.model",
+    "NoSpaceError": "tiling.stores",
 }
 _MODULES = ("dask", "dimod", "io", "moves", "protocols")
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 _MAX_STEM = 40  # characters: file systems allow names of 255 bytes
 
 
-def temporary_beside(target: pathlib.Path) -> pathlib.Path:
+def temporary_in_folder_of(target: pathlib.Path) -> pathlib.Path:
     """A hidden path in the folder of `target`, with its suffix, that no other process or thread uses."""
     owner = f"{os.getpid()}-{threading.get_ident()}"
     return target.with_name(f".{target.stem[:_MAX_STEM]}.{owner}{target.suffix}")
@@ -36,7 +36,7 @@ def replace_atomically(target: pathlib.Path, temporary: pathlib.Path | None = No
     ...     target.read_text()
     'done'
     """
-    temporary = temporary_beside(target) if temporary is None else temporary
+    temporary = temporary_in_folder_of(target) if temporary is None else temporary
     try:
         yield temporary
         move_into_place(temporary, target)

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from treefield.apps.keywords import SolverKeywords
 from treefield.protocols import Model, Seed, Start, Sweeps
 from treefield.results import MAPResult
 from treefield.solvers import seeds as seeded
-from treefield.solvers.loop import Timer, checked_limits
+from treefield.solvers.loop import Timer, as_limits
 from treefield.solvers.minimize import METHODS as SOLVERS
 from treefield.solvers.minimize import takes
 from treefield.solvers.progress import Bar
+from treefield.solvers.solver_keywords import SolverKeywords
 from treefield.tiling.array_protocols import ReadableArray, as_readable, check_shape
 from treefield.tiling.model import TiledMRF
 from treefield.tiling.search import METHODS, STARTS, phases
 from treefield.tiling.tasks import Settings
-from treefield.validation import as_choice, as_count, as_generator, check_model, thread_count
+from treefield.validation import as_choice, as_count, as_generator, as_model, as_thread_count
 
 try:
     import dask
@@ -49,8 +49,10 @@ _OUTCOME = "treefield-outcome"  # prefix of the tasks whose ends the progress ba
 
 
 class Labelling(NamedTuple):
-    """The lazy result of `minimize`: ``dask.compute(*res)`` computes all of it at once. The bound is nan except for the
-    method "auto" from "unary"."""
+    """The lazy result of `minimize`; ``dask.compute(*res)`` computes all of it at once.
+
+    The bound is nan except for the method "auto" from "unary".
+    """
 
     x: da.Array
     fun: da.Array
@@ -235,13 +237,13 @@ def search(
     >>> len(res.runs), bool(res.fun <= min(res.runs))
     (4, True)
     """
-    check_model(mrf)
+    as_model(mrf)
     as_choice(method, "method", SOLVERS)
     if "rng" not in takes(method):
         raise ValueError(f"method={method!r} draws nothing, so seeds make no difference: use treefield.minimize")
     seeds = as_count(seeds, "seeds", 1)
     allowed = {"x0": x0} | _as_task_options(method, options)
-    checked_limits(None, None, None, progress=progress)
+    as_limits(None, None, None, progress=progress)
     client = _as_client(client)
     timer, children = Timer(), as_generator(rng).spawn(seeds)
     bar = Bar(f"{method}, seeds", seeds) if progress else None
@@ -391,7 +393,7 @@ def _as_task_options(method: str, options: SolverKeywords) -> dict[str, object]:
         if name not in names:
             hint = "; Dask shows progress by itself" if name in ("callback", "progress") else ""
             raise TypeError(f"method={method!r} takes no {name} here{hint}; it takes {', '.join(names)}")
-    checked_limits(
+    as_limits(
         options.get("maxiter"),
         options.get("time_limit"),
         None,
@@ -401,5 +403,5 @@ def _as_task_options(method: str, options: SolverKeywords) -> dict[str, object]:
     )
     if "threads" not in names:
         return dict(options)
-    thread_count(options.get("threads", 1))
+    as_thread_count(options.get("threads", 1))
     return {"threads": 1, **options}

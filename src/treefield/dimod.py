@@ -52,7 +52,7 @@ class TreeILSSampler(dimod.Sampler, dimod.Initialized):
 
     @property
     def properties(self) -> dict[str, list[str]]:
-        """What some of these may be."""
+        """The allowed values of some of the parameters."""
         return self._properties
 
     def sample(
@@ -78,14 +78,14 @@ class TreeILSSampler(dimod.Sampler, dimod.Initialized):
         bqm : dimod.BinaryQuadraticModel
             BINARY or SPIN, with variables of any name.
         num_reads : int, optional
-            So many independent searches, one sample each; by default as many as there are initial states, or 1.
+            The number of independent searches, one sample each; by default that of the initial states, or 1.
         initial_states : samples-like, optional
             Where the reads start; a sample is never worse than the state that it started from.
         initial_states_generator : "none", "tile" or "random"
             Where further reads start if there are fewer states than reads, as in all of dimod's samplers.
         seed : int, optional
-            The same seed gives the same samples, unless the time runs out; each read has a seed of its own derived from
-            it, so that more reads begin with the same samples.
+            The same seed gives the same samples, unless the time runs out; each read has its own seed derived from it,
+            so that more reads begin with the same samples.
         time_limit : float, optional
             Seconds for each read (as the timeout of D-Wave's tabu sampler, which is in milliseconds), compilation left
             out. Without any limit a read ends when the least energy is proved or nothing has been gained for long.
@@ -93,7 +93,7 @@ class TreeILSSampler(dimod.Sampler, dimod.Initialized):
             As in `treefield.minimize`; for method "auto" the default of `tol` is 1e-9, and the offset is no part of the
             gap that it is compared with.
         interrupt_function : function, optional
-            Called after every iteration; if it gives True the samples found so far are returned.
+            Called after every iteration; if it returns True the samples so far are returned.
         **kwargs
             Unknown keywords are ignored with a warning, as dimod's samplers do.
 
@@ -117,7 +117,7 @@ class TreeILSSampler(dimod.Sampler, dimod.Initialized):
         )
         stop = _as_stop(interrupt_function)
         if not bqm.num_variables:
-            found: list[MAPResult] = []
+            results: list[MAPResult] = []
             samples = np.empty((parsed.num_reads, 0), np.int8)
             variables: list[Hashable] = []
         else:
@@ -125,12 +125,12 @@ class TreeILSSampler(dimod.Sampler, dimod.Initialized):
             columns = [parsed.initial_states.variables.index(v) for v in variables]
             starts = parsed.initial_states.record.sample[:, columns] > 0
             options = {"time_limit": time_limit, "maxiter": maxiter, "tol": tol, "method": method, "threads": threads}
-            found = _run_reads(mrf, starts.astype(np.int32), seeds, stop, options)
-            samples = np.array([res.x for res in found], np.int8)
+            results = _run_reads(mrf, starts.astype(np.int32), seeds, stop, options)
+            samples = np.array([res.x for res in results], np.int8)
             if bqm.vartype is dimod.SPIN:
                 samples = 2 * samples - 1
         sampleset = dimod.SampleSet.from_samples_bqm((samples, variables), bqm)
-        sampleset.info.update(_info(found, sampleset))
+        sampleset.info.update(_info(results, sampleset))
         return sampleset
 
 
@@ -177,10 +177,10 @@ class TreeILSDQMSampler:
             return sampleset
         mrf, variables = dqm_to_graph(dqm)
         rng = np.random.default_rng(seeds.generate_state(1))
-        found = _run_reads(mrf, [mrf.backend.random_labels(rng) for _ in range(reads)], seeds, stop, options)
-        samples = np.array([res.x for res in found])
+        results = _run_reads(mrf, [mrf.backend.random_labels(rng) for _ in range(reads)], seeds, stop, options)
+        samples = np.array([res.x for res in results])
         sampleset = dimod.SampleSet.from_samples((samples, variables), "DISCRETE", dqm.energies((samples, variables)))
-        sampleset.info.update(_info(found, sampleset))
+        sampleset.info.update(_info(results, sampleset))
         return sampleset
 
 
@@ -267,30 +267,30 @@ def _run_reads(
     offset, mrf.offset = mrf.offset, 0.0  # the gap is relative: a constant must not end the search
     if stop is not None:
         given["callback"] = stop
-    found: list[MAPResult] = []
+    results: list[MAPResult] = []
     for start, own in zip(starts, seeds.spawn(len(starts)), strict=True):
         try:
-            found.append(minimize(mrf, start, rng=np.random.default_rng(own), **given))
+            results.append(minimize(mrf, start, rng=np.random.default_rng(own), **given))
         except KeyboardInterrupt:  # before the search was ready for it
-            if not found:
+            if not results:
                 raise
             break
-        if found[-1].status == Status.INTERRUPTED or (stop is not None and stop.stopped):
+        if results[-1].status == Status.INTERRUPTED or (stop is not None and stop.is_stopped):
             break
-    for res in found:
+    for res in results:
         res.lower_bound += offset
-    return found
+    return results
 
 
 class _Stop:
     """A callback that asks a function of no arguments whether to stop."""
 
     def __init__(self, asked: Callable[[], bool]) -> None:
-        self._asked, self.stopped = asked, False
+        self._asked, self.is_stopped = asked, False
 
     def __call__(self, intermediate_result: MAPResult) -> None:
-        self.stopped = self.stopped or bool(self._asked())
-        if self.stopped:
+        self.is_stopped = self.is_stopped or bool(self._asked())
+        if self.is_stopped:
             raise StopIteration
 
 
@@ -302,17 +302,17 @@ def _as_seed(seed: object) -> int | None:
     return None if seed is None else as_count(seed, "seed")
 
 
-def _info(found: list[MAPResult], sampleset: dimod.SampleSet) -> dict[str, object]:
+def _info(results: list[MAPResult], sampleset: dimod.SampleSet) -> dict[str, object]:
     """The `info` of a sample set: the bound, and how the reads went."""
     best = float(sampleset.record.energy.min())
-    bounds = [res.lower_bound for res in found if not math.isnan(res.lower_bound)]
-    if not found:  # a model without variables has one energy
+    bounds = [res.lower_bound for res in results if not math.isnan(res.lower_bound)]
+    if not results:  # a model without variables has one energy
         bounds = [best]
     bound = min(max(bounds), best) if bounds else math.nan  # rounding must not put it above the best energy
     return {
         "lower_bound": bound,
         "gap": relative_gap(best, bound),
-        "seconds": [float(res.trace["seconds"][-1]) for res in found],
-        "iterations": [int(res.nit) for res in found],
-        "messages": [str(res.message) for res in found],
+        "seconds": [float(res.trace["seconds"][-1]) for res in results],
+        "iterations": [int(res.nit) for res in results],
+        "messages": [str(res.message) for res in results],
     }

@@ -315,8 +315,12 @@ class Backend(Labels, Protocol):
     def beliefs(self) -> Beliefs:
         """Messages of belief propagation."""
 
-    def dual(self, arithmetic: str = "auto", *, to_float64: bool = False) -> Dual:
-        """Tree-reweighted messages; with `to_float64`, "auto" may end in float64, to close the gap to rounding."""
+    def dual(self, arithmetic: str = "auto") -> Dual:
+        """Tree-reweighted messages in "int16", "float32" or "float64".
+
+        "auto" begins with the fastest that holds the costs and ends with the first that is exact enough for most uses;
+        "exact" may go on to float64, to close the gap to rounding.
+        """
 
     def sampler(self) -> Sampler:
         """Single sites, drawn given their neighbours."""
@@ -346,7 +350,7 @@ class Model(Protocol):
 
     @property
     def backend(self) -> Backend:
-        """What answers the questions of solvers and moves."""
+        """The object that answers the questions of solvers and moves."""
 
     def energy(self, x: ArrayLike) -> float:
         """The energy of a labelling, summed in float64; inf if it contains a forbidden cost."""

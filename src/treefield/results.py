@@ -1,4 +1,4 @@
-"""What a solver returns."""
+"""The result of a solver."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ class Status(enum.IntEnum):
     True
     """
 
+    RUNNING = -1  # not ended: what a callback sees
     CONVERGED = 0  # the search ended by itself: nothing more to gain, or proved optimal
     LIMIT = 1  # maxiter, time_limit or max_backtracks
     STOPPED = 2  # by the callback
@@ -84,6 +85,8 @@ class MAPResult(OptimizeResult):
     cost_volume: np.ndarray
 
     def __repr__(self) -> str:
+        if "fun" not in self:
+            return "MAPResult()"
         figures = [f"fun={self.fun:.10g}"]
         if not math.isnan(self.lower_bound):
             figures += [f"lower_bound={self.lower_bound:.10g}", f"gap={self.gap:.3g}"]

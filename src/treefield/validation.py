@@ -1,4 +1,4 @@
-"""What every public function asks of its arguments, and how it says no."""
+"""Checks and conversions of the arguments of public functions."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ def as_real_array(value: object, name: str) -> np.ndarray:
 
 
 def smallest_dtype(array: np.ndarray, name: str) -> np.dtype:
-    """The dtype the model keeps an array in: uint8, uint16, float32 or float64, the smallest that holds every value
-    exactly."""
+    """The smallest of uint8, uint16, float32 and float64 that holds every value of an array exactly.
+
+    Arrays that already have one of these dtypes keep it.
+    """
     native = array.dtype.newbyteorder("=")
     if native in (np.uint8, np.uint16, np.float32, np.float64):
         return native
@@ -90,7 +92,7 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def check_model(mrf: object) -> Model:
+def as_model(mrf: object) -> Model:
     """`mrf` if it is a model in memory, or an error."""
     if isinstance(mrf, type) or not isinstance(mrf, Model | TiledModel):
         models = "GridMRF(unary, pairwise) or GraphMRF(unaries, edges, pairwise)"
@@ -107,8 +109,10 @@ def check_has_lines(mrf: Model, what: str, instead: str) -> None:
 
 
 def as_labelling(x: ArrayLike, labels: Labels, name: str = "x", copy: bool = True) -> np.ndarray:
-    """`x` as a new int32 array of the model's shape with labels that its sites have, or an error; without `copy` the
-    array itself if it already is one."""
+    """`x` as a new int32 array of the model's shape, with labels that its sites have, or an error.
+
+    Without `copy` the array itself, if it already is one.
+    """
     try:
         array = np.asarray(x)
     except ValueError as error:
@@ -189,11 +193,19 @@ def as_positive(value: object, name: str, *, infinite: bool = False) -> float:
     return number
 
 
-def as_non_negative(value: object, name: str) -> float:
-    """`value` as a finite number of at least 0, or an error."""
-    number = as_real_scalar(value, name)
+def as_non_negative(value: object, name: str, *, infinite: bool = False) -> float:
+    """`value` as a number of at least 0, finite unless `infinite`, or an error."""
+    number = as_real_scalar(value, name, infinite=infinite)
     if number < 0:
         raise ValueError(f"{name} must be at least 0, got {number:g}")
+    return number
+
+
+def as_share(value: object, name: str) -> float:
+    """`value` as a number above 0 and at most 1, or an error."""
+    number = as_real_scalar(value, name)
+    if not 0 < number <= 1:
+        raise ValueError(f"{name} must be above 0 and at most 1, got {number:g}")
     return number
 
 
@@ -206,7 +218,7 @@ def as_count(value: object, name: str, least: int = 0) -> int:
     return int(value)
 
 
-def fields(value: object, name: str, *keys: str) -> list[Any]:
+def as_fields(value: object, name: str, *keys: str) -> list[Any]:
     """The values of a dict that has exactly these keys, in their order, or an error."""
     if not isinstance(value, dict):
         raise TypeError(f"{name} must be a dict, got {_shown(value)}")
@@ -245,7 +257,7 @@ def as_generator(rng: object) -> np.random.Generator:
     raise TypeError(f"rng must be None, a non-negative integer or a numpy.random.Generator, got {rng!r}")
 
 
-def thread_count(threads: object) -> int:
+def as_thread_count(threads: object) -> int:
     """How many threads to use: the argument, else TREEFIELD_NUM_THREADS, else all cores this process may use."""
     if threads is None:
         text = os.environ.get("TREEFIELD_NUM_THREADS")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import treefield as tf
-from odd_images import check_refused
+from odd_images import check_raises_in_one_line
 from small import with_value
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (6, 7), dtype=np.uint8)
@@ -48,24 +48,26 @@ SEEDS = np.where(IMAGE > 128, 2, 1)
     ],
 )
 def test_disparities_and_costs_that_do_not_fit_a_pair_raise(keywords, error, message):
-    check_refused(lambda: tf.stereo(IMAGE, IMAGE, **keywords), error, message)
+    check_raises_in_one_line(lambda: tf.stereo(IMAGE, IMAGE, **keywords), error, message)
 
 
 def test_a_pair_of_different_shapes_raises():
     given = {"num_disparities": 2}
     message = r"left has shape \(6, 7\), but right has \(6, 6\): they must be the same"
-    check_refused(lambda: tf.stereo(IMAGE, IMAGE[:, :6], **given), ValueError, message)
+    check_raises_in_one_line(lambda: tf.stereo(IMAGE, IMAGE[:, :6], **given), ValueError, message)
     grey = COLOUR[..., :1]
     message = r"left has shape \(6, 7, 3\), but right has \(6, 7, 1\)"
-    check_refused(lambda: tf.stereo(COLOUR, grey, **given, channel_axis=-1), ValueError, message)
+    check_raises_in_one_line(lambda: tf.stereo(COLOUR, grey, **given, channel_axis=-1), ValueError, message)
 
 
 def test_a_colour_pair_without_channel_axis_raises_with_a_hint():
     message = r"left has shape \(6, 7, 3\), expected two dimensions; if these are colours, give channel_axis=-1"
-    check_refused(lambda: tf.stereo(COLOUR, COLOUR, num_disparities=2), ValueError, message)
+    check_raises_in_one_line(lambda: tf.stereo(COLOUR, COLOUR, num_disparities=2), ValueError, message)
     message = r"left has shape \(2, 6, 7, 3\), expected two dimensions and channels"
     volumes = np.stack([COLOUR] * 2)
-    check_refused(lambda: tf.stereo(volumes, volumes, num_disparities=2, channel_axis=-1), ValueError, message)
+    check_raises_in_one_line(
+        lambda: tf.stereo(volumes, volumes, num_disparities=2, channel_axis=-1), ValueError, message
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,7 +90,7 @@ def test_a_colour_pair_without_channel_axis_raises_with_a_hint():
     ],
 )
 def test_bad_labels_and_seeds_raise(labels, error, message):
-    check_refused(lambda: tf.segment(IMAGE, labels), error, f"^{message}")
+    check_raises_in_one_line(lambda: tf.segment(IMAGE, labels), error, f"^{message}")
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_bad_labels_and_seeds_raise(labels, error, message):
     ],
 )
 def test_a_bad_spacing_raises(spacing, error, message):
-    check_refused(lambda: tf.segment(IMAGE, spacing=spacing), error, f"^{message}")
+    check_raises_in_one_line(lambda: tf.segment(IMAGE, spacing=spacing), error, f"^{message}")
 
 
 @pytest.mark.parametrize(
@@ -143,4 +145,4 @@ def test_a_bad_spacing_raises(spacing, error, message):
     ],
 )
 def test_fields_and_couplings_that_do_not_fit_each_other_raise(fields, couplings, error, message):
-    check_refused(lambda: tf.ising(fields, couplings), error, f"^{message}")
+    check_raises_in_one_line(lambda: tf.ising(fields, couplings), error, f"^{message}")

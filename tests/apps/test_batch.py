@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import treefield as tf
-from small import check_refused
+from small import check_raises
 from treefield.apps.batch import BatchInterrupted, WorkerDiedError, run_batch
 from treefield.io import write_image
 from treefield.io.files import MissingPackageError
@@ -164,12 +164,12 @@ def test_an_address_without_a_scheduler_raises_a_connection_error(cluster):
         }
         for address, words in ends.items():
             refused = functools.partial(tf.batch, tf.denoise, ITEMS, scheduler=address)
-            check_refused(refused, ConnectionError, f"no Dask scheduler answers at {address}.*{words}")
+            check_raises(refused, ConnectionError, f"no Dask scheduler answers at {address}.*{words}")
         mute.listen()  # it accepts connections but never answers
         refused = functools.partial(tf.batch, tf.denoise, ITEMS, scheduler=silent)
-        check_refused(refused, ConnectionError, f"no Dask scheduler answers at {silent} within 0.5 s")
+        check_raises(refused, ConnectionError, f"no Dask scheduler answers at {silent} within 0.5 s")
     with dask.config.set({"treefield.connect-timeout": "soon"}):
-        check_refused(refused, ValueError, "must be a time such as 30s, got 'soon'")
+        check_raises(refused, ValueError, "must be a time such as 30s, got 'soon'")
 
 
 def test_batch_leaves_the_client_open_and_reports_the_error_of_each_pair(cluster):
@@ -269,10 +269,10 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_bad_arguments_raise(case):
-    check_refused(*REFUSED[case])
+    check_raises(*REFUSED[case])
 
 
 def test_the_error_without_dask_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     refused = functools.partial(tf.batch, tf.denoise, ITEMS, scheduler="tcp://localhost:1")
-    check_refused(refused, MissingPackageError, r'pip install "treefield\[dask\]"')
+    check_raises(refused, MissingPackageError, r'pip install "treefield\[dask\]"')

@@ -9,7 +9,7 @@ import pytest
 import zarr
 
 import treefield as tf
-from small import check_refused
+from small import check_raises
 
 CLEAN = np.kron([[50, 200, 90], [120, 80, 160]], np.ones((40, 40)))
 NOISY = np.clip(np.random.default_rng(0).normal(CLEAN, 15), 0, 255).astype(np.uint8)
@@ -111,7 +111,7 @@ REFUSED = {
     "large whole numbers": ((np.array([[0, 2**60]]),), {}, ValueError, "values up to 1.15292e[+]18, expected at most"),
     "large numbers": ((np.array([[0, 1e200]]),), {}, ValueError, "expected at most 1e[+]100; scale it"),
     "time": ((NOISY,), {"time_limit": "5"}, TypeError, "time_limit must be a number"),
-    "no time": ((NOISY,), {"time_limit": -1}, ValueError, "time_limit must be at least 0 seconds, got -1"),
+    "no time": ((NOISY,), {"time_limit": -1}, ValueError, "time_limit must be at least 0, got -1"),
     "method": ((NOISY,), {"method": "anneal"}, TypeError, "minimize, t_icm and t_ils"),
     "levels": ((NOISY,), {"levels": 0}, ValueError, "levels must be at least 1"),
 }
@@ -120,7 +120,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_tiled_denoising_raises_for_bad_arguments(name):
     arguments, keywords, error, message = REFUSED[name]
-    check_refused(lambda: tf.denoise_tiled(*arguments, **keywords), error, message)
+    check_raises(lambda: tf.denoise_tiled(*arguments, **keywords), error, message)
 
 
 class Watched:
@@ -134,16 +134,16 @@ class Watched:
         self.array[box] = values
 
 
-def full():
+def raise_full_disk():
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_labels_are_kept_if_the_image_cannot_be_written(tmp_path):
     given = {"levels": 12, "tile": 32, "rng": 0, "scratch": tmp_path}
-    with pytest.raises(OSError, match=r"could not write to out: .*No space left on device; .* kept in") as told:
-        tf.denoise_tiled(NOISY, Watched(NOISY.copy(), full), **given)
+    with pytest.raises(OSError, match=r"could not write to out: .*No space left on device; .* kept in") as raised:
+        tf.denoise_tiled(NOISY, Watched(NOISY.copy(), raise_full_disk), **given)
     (kept,) = tmp_path.iterdir()
-    assert str(told.value).endswith(str(kept)) and kept.name == "treefield-labels.npy"
+    assert str(raised.value).endswith(str(kept)) and kept.name == "treefield-labels.npy"
     again = tf.denoise_tiled(NOISY, **given, x0=np.load(kept), time_limit=0)
     np.testing.assert_array_equal(again, tf.denoise_tiled(NOISY, **given))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import treefield as tf
-from odd_images import check_refused
+from odd_images import check_raises_in_one_line
 from treefield.apps.denoise import denoise_problem
 from treefield.apps.inpaint import inpaint_problem
 from treefield.apps.restoration import Costs
@@ -81,9 +81,9 @@ def test_contrast_and_weight_of_stereo_are_in_the_units_of_the_image(dtype, cost
     ],
 )
 def test_parameter_below_one_grey_level_of_an_integer_image_raises(image, name, value, message):
-    check_refused(lambda: tf.denoise(image, **{name: value}), ValueError, message)
-    check_refused(lambda: tf.denoise_tiled(image, **{name: value}), ValueError, message)
-    check_refused(lambda: tf.inpaint(image, image > 200, **{name: value}), ValueError, message)
+    check_raises_in_one_line(lambda: tf.denoise(image, **{name: value}), ValueError, message)
+    check_raises_in_one_line(lambda: tf.denoise_tiled(image, **{name: value}), ValueError, message)
+    check_raises_in_one_line(lambda: tf.inpaint(image, image > 200, **{name: value}), ValueError, message)
 
 
 CALLS = {

@@ -15,7 +15,7 @@ from bounds import ARITHMETICS, KINDS, PAIRS, holds, least_energy, least_energy_
 from naive_trw import NaiveTRW
 from strategies import Case
 from treefield.backends.grid.dual import dual_bytes
-from treefield.backends.grid.fixed_point import fixed_point, possible
+from treefield.backends.grid.fixed_point import fixed_point, possible_arithmetics
 
 # A strip has 8 rows, of int16 16: one strip, several, one that is not full, and planes of them.
 SHAPES = [(3, 4), (17, 3), (9, 20), (1, 6), (2, 3, 4), (2, 9, 2), (3, 17, 2)]
@@ -26,7 +26,7 @@ def bounds_of(dual, mrf, iterations):
     return [dual.iterate(x) for _ in range(iterations)]
 
 
-def held(kind, arithmetic, shape, seeds=20, **options):
+def models_held_by(kind, arithmetic, shape, seeds=20, **options):
     """Plain models of a kind whose costs an arithmetic holds, with their numbers."""
     for seed in range(seeds):
         case = random_model(kind, seed, shape, odd=False, **options)
@@ -57,8 +57,8 @@ def slow_version(case, arithmetic):
     return NaiveTRW(tf.GridMRF(unary, case.pairwise, weights=case.weights), case.tables)
 
 
-def lost(mrf, arithmetic, value):
-    """What rounding down may take from a bound: not three units of a site; in float64 hardly anything."""
+def rounding_loss(mrf, arithmetic, value):
+    """The most that rounding down can take off a bound: three units per site; in float64 hardly anything."""
     return (
         1e-9 * max(1.0, abs(value))
         if arithmetic == "float64"
@@ -71,15 +71,15 @@ def lost(mrf, arithmetic, value):
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize(("kind", "arithmetic"), PAIRS)
-def test_bounds_and_labels_are_those_of_the_slow_version(kind, arithmetic, shape):
+def test_bounds_and_labels_of_the_dual_equal_the_naive_ones(kind, arithmetic, shape):
     """But for rounding, down, and up to a whole number where all costs are."""
-    seed, case = next(held(kind, arithmetic, shape, labels=3))
+    seed, case = next(models_held_by(kind, arithmetic, shape, labels=3))
     mrf, x = case.mrf(), np.zeros(shape, np.int32)
     dual, slow, best = mrf.backend.dual(arithmetic), slow_version(case, arithmetic), -math.inf
     for _ in range(4):
         bound, labels = slow.iterate()
         best = max(best, bound)
-        found, off = dual.iterate(x), lost(mrf, arithmetic, best)
+        found, off = dual.iterate(x), rounding_loss(mrf, arithmetic, best)
         if case.integer:
             assert math.ceil(best - off) <= found <= math.ceil(best + off - 1e-6), seed
         else:
@@ -89,7 +89,7 @@ def test_bounds_and_labels_are_those_of_the_slow_version(kind, arithmetic, shape
 
 
 @pytest.mark.parametrize("kind", ["edge-tables", "table", "quadratic", "linear", "envelope"])
-def test_in_float64_every_label_is_that_of_the_slow_version(kind):
+def test_every_label_of_the_float64_dual_equals_the_naive_one(kind):
     for shape in SHAPES:
         case = random_model(kind, 0, shape, labels=4, integer=False, odd=False)
         dual, slow, x = case.mrf().backend.dual("float64"), slow_version(case, "float64"), np.zeros(shape, np.int32)
@@ -100,7 +100,7 @@ def test_in_float64_every_label_is_that_of_the_slow_version(kind):
 
 
 @pytest.mark.parametrize("kind", ["potts", "table"])
-def test_in_three_dimensions_a_plane_is_what_it_is_in_two(kind):
+def test_the_dual_of_a_3d_grid_of_one_plane_equals_that_of_the_2d_grid(kind):
     case = random_model(kind, 3, (11, 5), labels=3, odd=False)
     weights = None if case.weights is None else [w[None] if np.ndim(w) else w for w in case.weights]
     deep = tf.GridMRF(case.unary[None], case.pairwise, weights=None if weights is None else (1, *weights))
@@ -115,9 +115,9 @@ def test_in_three_dimensions_a_plane_is_what_it_is_in_two(kind):
 
 
 @pytest.mark.parametrize(("kind", "arithmetic"), PAIRS)
-def test_the_bound_never_falls_and_first_rises(kind, arithmetic):
+def test_the_bound_of_the_dual_first_rises_and_never_falls(kind, arithmetic):
     rose = 0
-    for seed, case in held(kind, arithmetic, (6, 5), labels=3):
+    for seed, case in models_held_by(kind, arithmetic, (6, 5), labels=3):
         bounds = bounds_of(case.mrf().backend.dual(arithmetic), case.mrf(), 25)
         assert np.all(np.diff(bounds) >= 0), seed
         rose += bounds[-1] > bounds[0]
@@ -126,15 +126,15 @@ def test_the_bound_never_falls_and_first_rises(kind, arithmetic):
 
 @pytest.mark.parametrize("shape", [(1, 7), (7, 1), (1, 1, 7)], ids=str)
 @pytest.mark.parametrize(("kind", "arithmetic"), PAIRS)
-def test_on_chains_the_bound_is_the_minimum(kind, arithmetic, shape):
+def test_the_bound_of_the_dual_on_chains_is_the_minimum(kind, arithmetic, shape):
     tried = 0
-    for seed, case in held(kind, arithmetic, shape, labels=3):
+    for seed, case in models_held_by(kind, arithmetic, shape, labels=3):
         mrf, (minimum, slack) = case.mrf(), least_energy(case)
         bound = bounds_of(mrf.backend.dual(arithmetic), mrf, 3)[-1]
         if case.integer:
             assert bound == minimum, seed
         else:
-            assert minimum - lost(mrf, arithmetic, minimum) <= bound <= minimum + slack, seed
+            assert minimum - rounding_loss(mrf, arithmetic, minimum) <= bound <= minimum + slack, seed
         tried += 1
     assert tried >= 5
 
@@ -155,7 +155,7 @@ def submodular(seed, shape, integer):
 
 @pytest.mark.parametrize("integer", [True, False])
 @pytest.mark.parametrize("shape", [(3, 4), (4, 3), (2, 2, 3)], ids=str)
-def test_on_submodular_models_of_two_labels_the_gap_closes(shape, integer):
+def test_the_gap_of_the_dual_closes_on_submodular_models_of_two_labels(shape, integer):
     """There the relaxation that it climbs is tight, and with two labels it cannot get stuck below."""
     for seed in range(12):
         mrf = submodular(seed, shape, integer)
@@ -165,7 +165,7 @@ def test_on_submodular_models_of_two_labels_the_gap_closes(shape, integer):
         if integer:
             assert bound == minimum, seed
         else:
-            assert minimum - lost(mrf, arithmetic, minimum) <= bound <= minimum, seed
+            assert minimum - rounding_loss(mrf, arithmetic, minimum) <= bound <= minimum, seed
 
 
 def slow_tables(mrf):
@@ -174,9 +174,9 @@ def slow_tables(mrf):
 
 @pytest.mark.parametrize(("kind", "arithmetic"), PAIRS)
 @pytest.mark.parametrize("shape", [(17, 2), (40, 2), (20, 3)], ids=str)
-def test_in_several_strips_the_bound_stays_below_the_minimum_and_comes_close(kind, arithmetic, shape):
+def test_the_bound_over_several_strips_stays_below_the_minimum_and_comes_close(kind, arithmetic, shape):
     """Tall and narrow models of several strips can be solved exactly, row by row."""
-    for seed, case in held(kind, arithmetic, shape, seeds=4, labels=3):
+    for seed, case in models_held_by(kind, arithmetic, shape, seeds=4, labels=3):
         mrf, minimum = case.mrf(), least_energy_by_rows(case)
         bounds = bounds_of(mrf.backend.dual(arithmetic), mrf, 40)
         assert bounds[-1] <= minimum + (0 if case.integer else 1e-12 * abs(minimum)), seed
@@ -185,7 +185,7 @@ def test_in_several_strips_the_bound_stays_below_the_minimum_and_comes_close(kin
 
 
 @pytest.mark.parametrize("arithmetic", ["int16", "float32"])
-def test_on_a_long_strip_sums_do_not_overflow(arithmetic):
+def test_sums_over_a_long_strip_do_not_overflow(arithmetic):
     """Where the costs of edges are met most often: unary costs of one site and the next disagree."""
     rng = np.random.default_rng(0)
     unary = rng.integers(0, 3, (2, 9000, 3)).astype(np.float32)
@@ -199,7 +199,7 @@ def test_on_a_long_strip_sums_do_not_overflow(arithmetic):
     assert minimum - mrf.size / fixed_point(mrf.backend, arithmetic)[0] <= bound <= minimum
 
 
-def test_a_frustrated_cycle_keeps_its_gap():
+def test_the_dual_of_a_frustrated_cycle_keeps_its_gap():
     """Three edges like equal labels, the fourth unequal ones: the minimum is 0, but each edge has what it likes."""
     mrf = tf.GridMRF(np.zeros((2, 2, 2)), tf.Potts(1), weights=([[1, 1]], [[1], [-1]]))
     assert bounds_of(mrf.backend.dual(), mrf, 5) == [-1] * 5
@@ -210,7 +210,7 @@ def test_a_frustrated_cycle_keeps_its_gap():
 
 @pytest.mark.parametrize("shape", [*SHAPES, (33, 7)], ids=str)
 @pytest.mark.parametrize("labels", [2, 3])
-def test_refining_keeps_the_messages(shape, labels):
+def test_refining_the_dual_keeps_its_messages(shape, labels):
     rng = np.random.default_rng(labels)
     mrf = tf.GridMRF(rng.uniform(0, 5, (*shape, labels)), tf.Potts(2.0))
     dual = mrf.backend.dual()
@@ -221,13 +221,13 @@ def test_refining_keeps_the_messages(shape, labels):
     bounds = bounds_of(dual, mrf, 40)
     unit = 1 / fixed_point(mrf.backend, "int16")[0]
     assert bounds[0] >= coarse - 2 * mrf.size * unit
-    # so many iterations from nothing do not give a better bound than those before and after refining
+    # as many iterations from zero messages do not give a better bound than those before and after refining
     assert bounds[-1] >= max(coarse, bounds_of(mrf.backend.dual("float32"), mrf, 40)[-1]) - mrf.size * unit / 100
     assert bounds[-1] > coarse or bounds[-1] == pytest.approx(coarse, rel=1e-4)
     assert not dual.refine(math.inf) and dual.arithmetic == "float32"
 
 
-def test_after_refining_the_bound_goes_on_to_rise():
+def test_the_bound_rises_further_after_refining():
     mrf = tf.GridMRF(np.random.default_rng(0).uniform(0, 5, (33, 30, 3)), tf.Potts(2.0))
     dual = mrf.backend.dual()
     bounds = bounds_of(dual, mrf, 60)
@@ -249,7 +249,7 @@ def test_a_named_arithmetic_is_not_refined():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_duals_of_one_model_do_the_same(kind):
+def test_two_duals_of_one_model_give_the_same_bounds_and_labels(kind):
     case = random_model(kind, 1, (9, 4), labels=3, odd=False)
     mrf, arithmetic = case.mrf(), next(a for k, a in PAIRS if k == kind and holds(case.mrf(), a))
     labellings = np.zeros((2, 9, 4), np.int32)
@@ -260,14 +260,14 @@ def test_two_duals_of_one_model_do_the_same(kind):
     np.testing.assert_array_equal(mrf.unary, case.unary)
 
 
-def test_one_label_leaves_nothing_to_bound():
+def test_the_bound_of_a_model_with_one_label_is_its_energy():
     for shape in ((3, 4), (2, 3, 2)):
         mrf = tf.GridMRF(np.full((*shape, 1), 2.5), tf.Potts(3))
         x = np.zeros(shape, np.int32)
         assert mrf.backend.dual().iterate(x) == pytest.approx(2.5 * x.size, rel=1e-12) and not x.any()
 
 
-def test_the_memory_it_says_is_the_memory_it_takes():
+def test_dual_bytes_is_close_to_the_memory_of_the_dual():
     for shape, labels in (((40, 60), 8), ((3, 20, 30), 4)):
         mrf = tf.GridMRF(np.zeros((*shape, labels)), tf.Potts(2.0))
         dual, total = mrf.backend.dual(), 0
@@ -275,7 +275,7 @@ def test_the_memory_it_says_is_the_memory_it_takes():
             total += sum(part.nbytes for part in dual._strips if isinstance(part, np.ndarray))
             if not dual.refine(math.inf):
                 break
-        assert total <= dual_bytes(mrf.backend, possible(mrf.backend)) <= 1.5 * total + 48 * mrf.size
+        assert total <= dual_bytes(mrf.backend, possible_arithmetics(mrf.backend)) <= 1.5 * total + 48 * mrf.size
 
 
 # --- never above the minimum ----------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def check_bounds(case, arithmetic, minimum, slack, what, iterations=6):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_bound_is_above_the_minimum(kind):
+def test_the_bound_of_the_dual_is_never_above_the_minimum(kind):
     """Whole numbers leave no room for rounding, and other costs only for that of the minimum itself."""
     tried, reached = dict.fromkeys(ARITHMETICS[kind], 0), 0
     for seed in range(MODELS):
@@ -337,8 +337,8 @@ def test_positions_that_are_rounded_do_not_raise_the_bound(positions, pairwise):
 
 
 @pytest.mark.parametrize("spread", [1, 3, 6, 8])
-def test_forbidden_pairs_beside_weights_of_all_sizes_do_not_raise_the_bound(spread):
-    """What stands in for a forbidden cost grows with the ratio of the weights, and its rounding too."""
+def test_forbidden_pairs_with_weights_of_all_sizes_do_not_raise_the_bound(spread):
+    """The finite stand-in for a forbidden cost grows with the ratio of the weights, and so does its rounding."""
     for seed in range(60):
         rng = np.random.default_rng(seed)
         shape = (2, 3) if seed % 2 else (1, 6)
@@ -353,7 +353,7 @@ def test_forbidden_pairs_beside_weights_of_all_sizes_do_not_raise_the_bound(spre
         check_bounds(case, "float64", *least_energy(case), seed)
 
 
-def test_what_is_forbidden_altogether_has_a_bound_too():
+def test_a_model_that_forbids_everything_has_a_finite_bound():
     rng = np.random.default_rng(0)
     unary = rng.integers(0, 9, (2, 3, 3)).astype(float)
     everything, none = tf.Table(np.full((3, 3), np.inf)), unary.astype(np.float32)
@@ -367,7 +367,7 @@ def test_what_is_forbidden_altogether_has_a_bound_too():
     assert no_edges.backend.dual().iterate(np.zeros((2, 3), np.int32)) == unary.min(axis=-1).sum()
 
 
-def test_whole_numbers_are_rounded_up():
+def test_the_bound_of_whole_costs_is_rounded_up():
     """If no energy lies between 3.2 and 4, a bound of 3.2 is one of 4; half the costs have half the bound as it is."""
     between = 0
     for seed in range(20):

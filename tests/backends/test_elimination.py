@@ -50,7 +50,7 @@ def test_long_narrow_graphs_are_eliminated():
     assert res.method == "elimination" and res.fun == res.lower_bound == least
 
 
-def test_no_order_is_found_where_tables_would_be_too_large(monkeypatch):
+def test_no_elimination_order_is_found_where_tables_would_be_too_large(monkeypatch):
     dense = tf.GraphMRF(np.zeros((30, 3)), [(i, j) for i in range(30) for j in range(i)], tf.Potts(1))
     assert elimination_order(dense, math.inf) is None
     graph = grid_graph((4, 4), 3)
@@ -61,14 +61,14 @@ def test_no_order_is_found_where_tables_would_be_too_large(monkeypatch):
     assert elimination_order(grid_graph((1, 16)), math.inf) is None
 
 
-def test_how_many_entries_all_tables_have_is_kept_to():
+def test_elimination_keeps_to_the_limit_on_table_entries():
     """A chain of 10 sites of 3 labels: nine tables of two sites, and the last site's own."""
     chain = grid_graph((1, 10), 3)
     assert elimination_order(chain, 9 * 9 + 3 + 0.1) is not None
     assert elimination_order(chain, 9 * 9 + 3 - 0.1) is None
 
 
-def test_new_edges_are_not_counted_on_large_graphs(monkeypatch):
+def test_fill_edges_are_not_counted_on_large_graphs(monkeypatch):
     monkeypatch.setattr(elimination, "_FILL_SITES", 5)
     graph = grid_graph((3, 12), 3)
     order = elimination_order(graph.backend, math.inf)

@@ -5,7 +5,7 @@ import pytest
 
 import treefield as tf
 from bounds import KINDS, holds, random_model
-from treefield.backends.grid.fixed_point import fixed_point, possible
+from treefield.backends.grid.fixed_point import fixed_point, possible_arithmetics
 
 FEW = np.zeros((15, 15, 3))
 LIMITS = {"int16": 2**15 - 2, "float32": 2**22}
@@ -81,7 +81,7 @@ def reason(unary, pairwise, weights, arithmetic):
 
 @pytest.mark.parametrize("arithmetic", LIMITS)
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_no_integers_hold_is_refused_with_a_reason(what, arithmetic):
+def test_costs_that_no_integers_hold_are_refused_with_a_reason(what, arithmetic):
     *parts, message = REFUSED[what]
     with pytest.raises(ValueError, match=f"arithmetic='{arithmetic}' does not hold these costs: .*{message}"):
         tf.GridMRF(*parts[:2], weights=parts[2]).backend.dual(arithmetic)
@@ -89,30 +89,30 @@ def test_what_no_integers_hold_is_refused_with_a_reason(what, arithmetic):
 
 
 @pytest.mark.parametrize("what", REFUSED_IN_INT16)
-def test_what_int16_does_not_hold_float32_does(what):
+def test_costs_that_int16_does_not_hold_are_held_by_float32(what):
     *parts, message = REFUSED_IN_INT16[what]
     with pytest.raises(ValueError, match=f"arithmetic='int16' does not hold these costs: .*{message}"):
         tf.GridMRF(*parts[:2], weights=parts[2]).backend.dual("int16")
     assert reason(*parts, "float32") == ""
-    assert list(possible(tf.GridMRF(*parts[:2], weights=parts[2]).backend)) == ["float32"]
+    assert list(possible_arithmetics(tf.GridMRF(*parts[:2], weights=parts[2]).backend)) == ["float32"]
 
 
 @pytest.mark.parametrize("what", HELD)
-def test_small_integers_times_a_weight_are_held_by_both(what):
+def test_small_integers_times_a_weight_are_held_by_int16_and_float32(what):
     mrf = tf.GridMRF(*HELD[what][:2], weights=HELD[what][2])
     for arithmetic in LIMITS:
         assert reason(*HELD[what], arithmetic) == ""
-    assert list(possible(mrf.backend)) == ["int16", "float32"]
+    assert list(possible_arithmetics(mrf.backend)) == ["int16", "float32"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_holds_the_costs_holds_all_that_is_added_up(kind):
+def test_an_arithmetic_that_holds_the_costs_holds_all_sums(kind):
     """Of a site: its unary, at most twice what its edges cost, and all messages, each at most what its edge costs."""
     for seed in range(60):
         case = random_model(kind, seed)
         mrf = case.mrf()
         held = [arithmetic for arithmetic in LIMITS if holds(mrf, arithmetic)]
-        assert list(possible(mrf.backend))[-1] == ("float32" if "float32" in held else "float64")
+        assert list(possible_arithmetics(mrf.backend))[-1] == ("float32" if "float32" in held else "float64")
         for arithmetic in held:
             costs = np.concatenate([table.max(axis=(-2, -1)).ravel() for table in case.tables])
             costs -= np.concatenate([table.min(axis=(-2, -1)).ravel() for table in case.tables])
@@ -129,8 +129,8 @@ def test_int16_holds_any_weight_that_all_edges_share(size):
 
 
 def test_float64_holds_everything_and_is_used_where_nothing_else_does():
-    assert list(possible(tf.GridMRF(FEW, tf.TruncatedLinear(1, 1.3)).backend)) == ["float64"]
-    assert list(possible(tf.GridMRF(FEW, tf.Potts(-1)).backend)) == ["float32"]
+    assert list(possible_arithmetics(tf.GridMRF(FEW, tf.TruncatedLinear(1, 1.3)).backend)) == ["float64"]
+    assert list(possible_arithmetics(tf.GridMRF(FEW, tf.Potts(-1)).backend)) == ["float32"]
     assert fixed_point(tf.GridMRF(FEW, tf.Potts(1e250)).backend, "float64") == (1.0, "")
 
 

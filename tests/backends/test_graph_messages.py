@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import naive_graph
 import treefield as tf
-from small import check_refused
+from small import check_raises
 from small_graphs import KINDS, graphs, grid_graph, random_graph
 
 EPS = np.finfo(np.float64).eps
@@ -44,7 +44,7 @@ def check_messages(beliefs, mrf, expected):
 
 @pytest.mark.parametrize("damping", [0.0, 0.4])
 @pytest.mark.parametrize("schedule", ["parallel", "sequential"])
-def test_messages_are_the_naive_ones(schedule, damping):
+def test_graph_messages_equal_the_naive_ones(schedule, damping):
     @settings(max_examples=40)
     @given(graphs(most=10**4))
     def check(case):
@@ -74,7 +74,7 @@ def test_messages_are_the_naive_ones(schedule, damping):
 
 
 @pytest.mark.parametrize("schedule", ["parallel", "sequential"])
-def test_on_trees_beliefs_become_min_marginals(schedule):
+def test_beliefs_on_trees_become_min_marginals(schedule):
     @settings(max_examples=40)
     @given(graphs(shapes=["tree"]))
     def check(case):
@@ -128,7 +128,7 @@ def check_bound(mrf, model, integer, iterations=8):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_bound_holds(kind):
+def test_the_bound_of_a_graph_is_at_most_its_least_energy(kind):
     @settings(max_examples=40)
     @given(graphs(kinds=[kind]))
     def check(case):
@@ -143,7 +143,7 @@ def test_the_bound_holds(kind):
 
 @settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["potts", "tables", "spins"]), st.sampled_from([0.0, 1e9, -1e12]))
-def test_the_bound_holds_for_costs_of_any_magnitude(seed, kind, offset):
+def test_the_bound_of_a_graph_holds_for_costs_of_any_magnitude(seed, kind, offset):
     case, rng = random_graph(seed, kind, "any", integer=False), np.random.default_rng(seed)
     unaries = [costs * 10 ** rng.uniform(-6, 6) for costs in case.unaries]
     weights = rng.choice((-1, 1), len(case.edges)) * 10 ** rng.uniform(-6, 6, len(case.edges))
@@ -165,7 +165,7 @@ def tables_with(case, weights):
 
 @settings(max_examples=60)
 @given(graphs(shapes=["tree"]))
-def test_on_trees_the_bound_reaches_the_least_energy(case):
+def test_the_bound_of_a_tree_reaches_its_least_energy(case):
     mrf = case.mrf()
     bound, least = check_bound(mrf, case.model, case.integer, iterations=30)
     if least < math.inf:
@@ -183,7 +183,7 @@ def test_a_bound_of_whole_costs_is_rounded_up():
     assert bounds[0] == math.ceil(bounds[1] + 0.5 - 1e-9) and bounds[1] <= bounds[0] - 0.5
 
 
-def test_the_bound_comes_close():
+def test_the_bound_of_a_grid_graph_is_within_two_percent():
     for seed in range(3):
         graph = grid_graph((7, 7), 3, seed)
         least = tf.minimize(graph)
@@ -192,11 +192,11 @@ def test_the_bound_comes_close():
 
 
 @pytest.mark.parametrize("arithmetic", ["int16", "float32"])
-def test_arithmetic_of_grids_is_refused(arithmetic):
+def test_graphs_refuse_the_arithmetics_of_grids(arithmetic):
     message = f"arithmetic='{arithmetic}' goes with grids"
-    check_refused(lambda: tf.trw(grid_graph((3, 3)), arithmetic=arithmetic), ValueError, message)
+    check_raises(lambda: tf.trw(grid_graph((3, 3)), arithmetic=arithmetic), ValueError, message)
 
 
-def test_there_is_no_finer_arithmetic():
+def test_the_float64_dual_of_a_graph_cannot_be_refined():
     assert tf.trw(grid_graph((3, 3)), arithmetic="float64", maxiter=3).nit <= 3
     assert not grid_graph((3, 3)).backend.dual().refine(0.0)

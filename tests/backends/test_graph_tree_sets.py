@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import naive_graph
 import treefield as tf
-from small import check_refused
+from small import check_raises
 from small_graphs import graphs, grid_graph, random_graph, random_labels, spin_glass
 from treefield.backends.graph import tree_sets as induced
 from treefield.backends.graph.tree_sets import NAMES, block_order, drawn_forest, drawn_trees
@@ -45,7 +45,7 @@ def check_planned(mrf, forest):
 
 @settings(max_examples=50)
 @given(graphs(), st.integers(0, 99))
-def test_a_drawn_forest_is_the_greedy_one(case, seed):
+def test_a_drawn_forest_equals_the_greedy_one(case, seed):
     mrf = case.mrf()
     order = np.random.default_rng(seed).permutation(mrf.size).astype(np.int32)
     forest, model = drawn_forest(mrf.backend, order), edges_of(mrf)
@@ -55,7 +55,7 @@ def test_a_drawn_forest_is_the_greedy_one(case, seed):
 
 
 @pytest.mark.parametrize("mrf", [grid_graph((30, 30)), grid_graph((6, 7, 8)), spin_glass(200, 6)], ids=repr)
-def test_a_drawn_forest_is_large_and_nothing_can_be_added(mrf):
+def test_a_drawn_forest_is_large_and_maximal(mrf):
     rng, model = np.random.default_rng(0), edges_of(mrf)
     for order in (np.arange(mrf.size, dtype=np.int32), block_order(mrf.size, rng)):
         forest = drawn_forest(mrf.backend, order)
@@ -91,7 +91,7 @@ def test_drawn_trees_have_at_most_128_sites():
             assert naive_graph.is_forest(model, tree.tolist())
 
 
-def test_turned_trees_are_others():
+def test_reversed_neighbours_give_other_trees():
     mrf = grid_graph((12, 12))
     first, second = (drawn_trees(mrf.backend, np.arange(144, dtype=np.int32), turned) for turned in (False, True))
     assert first.parents.tolist() != second.parents.tolist() or first.sites.tolist() != second.sites.tolist()
@@ -104,7 +104,7 @@ def test_a_block_order_has_every_site_once(size):
         assert order.dtype == np.int32 and sorted(order.tolist()) == list(range(size))
 
 
-def test_what_is_in_no_forest_is_swept_by_itself(monkeypatch):
+def test_sites_in_no_forest_are_swept_one_by_one(monkeypatch):
     monkeypatch.setattr(induced, "_MOST_FORESTS", 1)
     case = random_graph(0, "tables", "dense", integer=False, sites=12)
     mrf, x = case.mrf(), random_labels(case, 0)
@@ -119,7 +119,7 @@ def test_what_is_in_no_forest_is_swept_by_itself(monkeypatch):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_sweep_never_raises_the_energy_and_sweeps_end(name):
+def test_a_sweep_of_a_graph_never_raises_the_energy_and_sweeps_end(name):
     @settings(max_examples=25)
     @given(graphs(), st.integers(0, 99), st.sampled_from(["fixed", "random"]))
     def check(case, seed, order):
@@ -157,7 +157,7 @@ def test_when_sweeps_end_every_tree_is_at_its_best(case, seed):
                 assert rank == (best[0], pytest.approx(best[1], rel=1e-9, abs=1e-9))
 
 
-def test_a_set_that_has_seen_other_labellings_sweeps_as_a_new_one():
+def test_a_used_tree_set_sweeps_like_a_new_one():
     for mrf in (grid_graph((9, 9), 4), spin_glass(81)):
         rng = np.random.default_rng(0)
         for name in ("trees", "forests"):
@@ -199,13 +199,13 @@ def test_a_random_order_follows_the_seed():
 
 @settings(max_examples=40)
 @given(graphs(), st.integers(0, 99))
-def test_the_users_trees_are_solved_or_their_cycle_is_refused(case, seed):
+def test_given_trees_are_solved_or_their_cycle_is_refused(case, seed):
     mrf, rng = case.mrf(), np.random.default_rng(seed)
     sites = rng.permutation(mrf.size)[: rng.integers(1, mrf.size + 1)]
     x = random_labels(case, seed)
     if not naive_graph.is_forest(edges_of(mrf), sites.tolist()):
         message = rf"trees\[0\] has a cycle: its {len(sites)} sites and all edges between them must form trees"
-        check_refused(lambda: mrf.backend.tree_set([sites]), CycleError, message)
+        check_raises(lambda: mrf.backend.tree_set([sites]), CycleError, message)
         return
     mrf.backend.tree_set([sites]).sweep(x)
     rank, best = (
@@ -233,20 +233,20 @@ def test_the_users_trees_are_solved_or_their_cycle_is_refused(case, seed):
         (None, {"threads": 0}, ValueError, "threads must be at least 1"),
     ],
 )
-def test_trees_that_are_none_are_refused(trees, options, error, message):
-    check_refused(lambda: WEAK.backend.tree_set(trees, **options), error, message)
-    check_refused(lambda: tf.t_icm(WEAK, trees=trees, **options), error, message)
+def test_an_unknown_or_bad_tree_set_of_a_graph_is_refused(trees, options, error, message):
+    check_raises(lambda: WEAK.backend.tree_set(trees, **options), error, message)
+    check_raises(lambda: tf.t_icm(WEAK, trees=trees, **options), error, message)
 
 
 def test_a_labelling_that_cannot_be_changed_in_place_is_refused():
     for trees in (WEAK.backend.tree_set(), WEAK.backend.tree_set("sites")):
         for x in (np.zeros(6), np.zeros(6, np.int64), np.zeros(5, np.int32), np.zeros(12, np.int32)[::2], [0] * 6):
-            check_refused(lambda trees=trees, x=x: trees.sweep(x), ValueError, "x must be a C-contiguous int32 array")
+            check_raises(lambda trees=trees, x=x: trees.sweep(x), ValueError, "x must be a C-contiguous int32 array")
         frozen = np.zeros(6, np.int32)
         frozen.flags.writeable = False
-        check_refused(lambda trees=trees, x=frozen: trees.sweep(x), ValueError, "x is read-only")
+        check_raises(lambda trees=trees, x=frozen: trees.sweep(x), ValueError, "x is read-only")
         beyond = np.full(6, 3, np.int32)
-        check_refused(lambda trees=trees, x=beyond: trees.sweep(x), ValueError, "x holds labels from 3 to 3")
+        check_raises(lambda trees=trees, x=beyond: trees.sweep(x), ValueError, "x holds labels from 3 to 3")
 
 
 # --- whole trees ----------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def test_a_labelling_that_cannot_be_changed_in_place_is_refused():
 
 @settings(max_examples=60)
 @given(graphs(shapes=["tree"]))
-def test_tree_bp_is_exact_on_trees(case):
+def test_tree_bp_is_exact_on_trees_of_a_graph(case):
     res = tf.tree_bp(case.mrf())
     (forbidden, finite), _ = naive_graph.minimum(case.merged)
     if forbidden:
@@ -266,12 +266,12 @@ def test_tree_bp_is_exact_on_trees(case):
 
 
 @pytest.mark.parametrize("edges", [RING, [*RING, (0, 3)], [(0, 1), (1, 2), (2, 0)]])
-def test_tree_bp_refuses_cycles(edges):
+def test_tree_bp_refuses_graphs_with_cycles(edges):
     mrf = tf.GraphMRF(np.zeros((6, 2)), edges, tf.Potts(1))
-    check_refused(lambda: tf.tree_bp(mrf), CycleError, "tree_bp needs a model without cycles, but this one of 6 sites")
+    check_raises(lambda: tf.tree_bp(mrf), CycleError, "tree_bp needs a model without cycles, but this one of 6 sites")
 
 
-def test_tree_bp_goes_down_long_chains():
+def test_tree_bp_solves_long_chains():
     rng = np.random.default_rng(0)
     unaries, table = rng.integers(0, 9, (20_000, 3)), rng.integers(0, 5, (3, 3))
     chain = tf.GraphMRF(unaries, [(i, i + 1) for i in range(19_999)], table)

@@ -52,7 +52,7 @@ def test_sweeps_solve_every_line_exactly_given_its_eight_neighbours(shape, trees
 
 
 @pytest.mark.parametrize("shape", [(1, 6), (2, 2), (5, 8), (20, 7)])
-def test_little_memory_gives_the_same_labels(shape):
+def test_lattice_lines_with_low_memory_give_the_same_labels(shape):
     check_sweeps(Case(5, shape, "table"), "bands", memory="low")
     check_sweeps(Case(6, shape, "table", uniform=True), "alternating", memory="low")
     check_sweeps(Case(7, shape, "table", masked=True), "rows-columns", memory="low")
@@ -67,7 +67,7 @@ def test_little_memory_gives_the_same_labels(shape):
         *[(shape, trees) for shape in [(4, 8), (20, 40), (4, 4, 6)] for trees in ("bands", "alternating")],
     ],
 )
-def test_closed_lines_are_solved_but_for_their_first_site(shape, trees):
+def test_periodic_lines_are_solved_except_for_their_first_site(shape, trees):
     rings = [(True, True), (True, False), (False, True)] if len(shape) == 2 else [(True,) * 3, (False, True, True)]
     for periodic in rings:
         lattice = {"connectivity": 1, "periodic": periodic}
@@ -79,7 +79,7 @@ def test_closed_lines_are_solved_but_for_their_first_site(shape, trees):
 
 @pytest.mark.parametrize("trees", SCHEDULES)
 @pytest.mark.parametrize("shape", [(3, 3), (5, 7), (9, 17), (33, 25), (3, 5, 3), (9, 3, 5)])
-def test_closed_lines_of_odd_grids_end_where_no_line_lowers_the_energy(shape, trees):
+def test_periodic_lines_of_odd_grids_end_where_no_line_lowers_the_energy(shape, trees):
     case, rng = Case(17, shape, "table", connectivity=1, periodic=(True,) * len(shape)), np.random.default_rng(0)
     for order in ("fixed", "random"):
         tree_set, x = case.mrf.backend.tree_set(trees, order=order), case.random()
@@ -103,7 +103,7 @@ def test_the_first_line_and_the_last_are_never_solved_together_where_they_are_jo
                 assert not {0, n - 1} <= set(lines.tolist())
 
 
-def test_threads_give_the_same_labels(monkeypatch):
+def test_lattice_lines_do_not_depend_on_the_number_of_threads(monkeypatch):
     monkeypatch.setattr(sets, "_SERIAL_BELOW", 0)
     monkeypatch.setattr(sets, "_SERIAL_STEPS", 0)
     check_sweeps(Case(8, (70, 60), "potts", uniform=True), "alternating", threads=2)
@@ -128,7 +128,7 @@ def test_single_sites_take_their_best_label_in_raster_order_within_bands(shape):
 
 
 @pytest.mark.parametrize("trees", ["bands", "rows-columns", "alternating", "forests", "random-forests", "sites"])
-def test_random_orders_never_raise_the_energy_and_tell_the_change(trees):
+def test_lattice_sweeps_in_random_order_never_raise_the_energy_and_return_the_change(trees):
     case, rng = Case(11, (9, 10), "table", masked=True), np.random.default_rng(0)
     tree_set = case.mrf.backend.tree_set(trees, order="fixed" if trees == "sites" else "random")
     x = case.random()
@@ -137,7 +137,7 @@ def test_random_orders_never_raise_the_energy_and_tell_the_change(trees):
         assert tree_set.sweep(x, rng, reverse=sweep % 2 == 1) == case.energy(x) - before <= 0
 
 
-def test_your_own_trees_know_of_diagonals():
+def test_given_trees_of_a_lattice_include_diagonal_edges():
     case = Case(12, (4, 5), "table")
     x = case.random()
     before = case.energy(x)

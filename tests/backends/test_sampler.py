@@ -43,7 +43,7 @@ def check_frequencies(counts, probabilities):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_change_returned_is_that_of_the_energy(kind):
+def test_checkerboard_sampling_returns_the_change_of_energy(kind):
     @settings(max_examples=40)
     @given(grid_models(kinds=[kind], dtypes=KIND_DTYPES[kind][:1]), st.integers(0, 99), st.sampled_from(TEMPERATURES))
     def check(case, seed, temperature):
@@ -78,7 +78,7 @@ def test_temperature_zero_is_icm_on_the_checkerboard(kind):
 @pytest.mark.parametrize("forbidden", [False, True])
 @pytest.mark.parametrize("labels", [2, 3])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_sweep_goes_to_each_labelling_as_often_as_it_should(kind, labels, forbidden):
+def test_a_sampling_sweep_has_the_exact_transition_probabilities(kind, labels, forbidden):
     dtype = KIND_DTYPES[kind][0]
     case = random_case(labels, kind, (2, 2), labels, dtype, integer=False, forbidden=forbidden)
     mrf = case.mrf()
@@ -93,7 +93,7 @@ def test_a_sweep_goes_to_each_labelling_as_often_as_it_should(kind, labels, forb
 
 @pytest.mark.parametrize("shape", [(3, 37), (2, 3, 18)])
 @pytest.mark.parametrize("labels", [2, 5])
-def test_every_lane_draws_alike(shape, labels):
+def test_every_lane_of_the_sampler_draws_the_same_distribution(shape, labels):
     case = random_case(3, "table", shape, labels, "float64", integer=False)
     mrf = case.mrf()
     board, x, rng = Checkerboard(mrf.backend), random_x(mrf, 0), np.random.default_rng(1)
@@ -106,7 +106,7 @@ def test_every_lane_draws_alike(shape, labels):
         check_frequencies(counts[i], naive_search.conditional(case.unary, case.tables, x, i, 6.0))
 
 
-def test_sweep_after_sweep_the_labellings_follow_boltzmann():
+def test_sampled_labellings_follow_the_boltzmann_distribution():
     case = random_case(5, "potts", (2, 2), 3, "float32", integer=False)
     mrf = case.mrf()
     board, rng = Checkerboard(mrf.backend), np.random.default_rng(0)
@@ -120,7 +120,7 @@ def test_sweep_after_sweep_the_labellings_follow_boltzmann():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_forbidden_is_never_taken(kind):
+def test_checkerboard_sampling_never_takes_forbidden_labels(kind):
     @settings(max_examples=40)
     @given(grid_models(kinds=[kind], forbidden=True), st.integers(0, 99), st.sampled_from(TEMPERATURES))
     def check(case, seed, temperature):
@@ -138,7 +138,7 @@ def test_what_is_forbidden_is_never_taken(kind):
     check()
 
 
-def test_a_site_where_all_is_forbidden_keeps_going():
+def test_checkerboard_sampling_survives_a_site_with_all_labels_forbidden():
     unary = np.full((2, 9, 3), np.inf)
     mrf = tf.GridMRF(unary, tf.Potts(1.0))
     x = random_x(mrf, 0)
@@ -148,7 +148,7 @@ def test_a_site_where_all_is_forbidden_keeps_going():
 
 
 @pytest.mark.parametrize("labels", [2, 4])
-def test_the_seed_decides(labels):
+def test_checkerboard_sampling_follows_the_seed(labels):
     mrf = tf.GridMRF(np.random.default_rng(0).random((20, 30, labels)), tf.Potts(0.3))
 
     def run(seed):
@@ -161,7 +161,7 @@ def test_the_seed_decides(labels):
 
 
 @pytest.mark.parametrize("labels", [2, 3])
-def test_neighbours_and_successive_sweeps_are_not_correlated(labels):
+def test_sampled_neighbours_and_successive_sweeps_are_not_correlated(labels):
     """Without costs all labels are equally probable, and nothing but the random numbers could relate them."""
     mrf = tf.GridMRF(np.zeros((64, 80, labels), np.float32), tf.Table(np.zeros((labels, labels))))
     board, rng, x = Checkerboard(mrf.backend), np.random.default_rng(0), np.zeros((64, 80), np.int32)
@@ -175,7 +175,7 @@ def test_neighbours_and_successive_sweeps_are_not_correlated(labels):
         assert abs((a * b).mean()) * math.sqrt(a.size) < 4
 
 
-def test_one_site_and_one_label():
+def test_checkerboard_sampling_accepts_one_site_and_one_label():
     rng = np.random.default_rng(0)
     for unary, pairwise in (
         (np.array([[[3.0, 1.0, 2.0]]]), tf.EdgeTables([np.zeros((0, 1, 3, 3)), np.zeros((1, 0, 3, 3))])),
@@ -186,7 +186,7 @@ def test_one_site_and_one_label():
         assert Checkerboard(mrf.backend).sample(x, 0, rng) == mrf.energy(x) - unary[..., 0].sum()
 
 
-def test_more_labels_than_a_byte_holds():
+def test_checkerboard_sampling_accepts_300_labels():
     unary = np.random.default_rng(0).random((3, 20, 300))
     mrf = tf.GridMRF(unary, tf.Potts(0.0))
     x = np.zeros(mrf.shape, np.int32)
@@ -195,7 +195,7 @@ def test_more_labels_than_a_byte_holds():
 
 
 @pytest.mark.parametrize(("temperature", "error"), [(-1.0, ValueError), (math.nan, ValueError), ("hot", TypeError)])
-def test_a_temperature_is_a_number_of_at_least_zero(temperature, error):
+def test_checkerboard_sampling_refuses_a_bad_temperature(temperature, error):
     mrf = tf.GridMRF(np.zeros((2, 2, 2)), tf.Potts(1.0))
     x = np.zeros((2, 2), np.int32)
     with pytest.raises(error, match="temperature must be"):

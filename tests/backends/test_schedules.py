@@ -28,7 +28,7 @@ def lines_of(plan, steps):
     return np.where(active, plan.lines[plan.blocks[steps]], -1)
 
 
-def touch(a, b):
+def has_neighbours(a, b):
     return np.any(np.abs(a[:, None] - b[None, :]).sum(axis=-1) == 1)
 
 
@@ -45,7 +45,7 @@ def test_every_line_is_solved_once_and_lines_that_run_together_do_not_touch(shap
             lines = lines_of(plan, [step])[0]
             assert lines.max() >= 0, "no step is empty"
             together = coordinates(shape, plan.axis, lines[lines >= 0])
-            assert len(together) == 0 or not touch(together, together)
+            assert len(together) == 0 or not has_neighbours(together, together)
         for queues in phases:
             sites = [
                 coordinates(shape, plan.axis, solved[solved >= 0]) for solved in (lines_of(plan, q) for q in queues)
@@ -53,7 +53,7 @@ def test_every_line_is_solved_once_and_lines_that_run_together_do_not_touch(shap
             for i in range(len(sites)):
                 for j in range(i):
                     if len(sites[i]) and len(sites[j]):
-                        assert not touch(sites[i], sites[j]), "queues of one phase are independent"
+                        assert not has_neighbours(sites[i], sites[j]), "queues of one phase are independent"
 
 
 def test_bands_depend_on_the_model_only_and_stay_deep():

@@ -1,4 +1,4 @@
-"""What is kept of a graph from one labelling to the next is what would be computed afresh."""
+"""Conditional costs that are updated between labellings equal those that are recomputed."""
 
 import dataclasses
 import math
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import naive_graph
 import treefield as tf
-from small import check_refused
+from small import check_raises
 from small_graphs import KINDS, graphs, random_graph, random_labels
 from treefield.backends.graph import site_costs as graph_costs
 from treefield.backends.graph.site_costs import PlannedForests, site_costs
@@ -33,8 +33,8 @@ def forests_of(mrf, rng, kept=True):
     return [PlannedForests([forest], number if kept else -1) for number, forest in enumerate(drawn)]
 
 
-def plain(forests):
-    """The same forests, of which nothing is kept."""
+def uncached(forests):
+    """The same forests without cached messages."""
     return [PlannedForests([forest.forest]) for forest in forests]
 
 
@@ -43,7 +43,7 @@ def trees_of(forest):
 
 
 def kept_costs(costs, mrf, i):
-    """What is kept of a site: the costs of its labels, less that of the first."""
+    """The cached costs of a site's labels, less that of the first."""
     if isinstance(costs, graph_costs._SpinCosts):
         return [0.0, costs._state.rises[i]]
     start, count = costs._state.starts[i], mrf.label_counts[i]
@@ -90,7 +90,7 @@ def chained(case):
 
 @settings(max_examples=60)
 @given(graphs(most=10**4), st.integers(0, 2**32 - 1))
-def test_after_whatever_is_done_the_costs_are_those_of_the_labelling(case, seed):
+def test_conditional_costs_equal_those_of_the_labelling_after_any_operation(case, seed):
     mrf, rng = case.mrf(), np.random.default_rng(seed)
     costs, x = site_costs(mrf.backend), random_labels(case, seed)
     forests = forests_of(mrf, rng)
@@ -116,7 +116,7 @@ def test_after_whatever_is_done_the_costs_are_those_of_the_labelling(case, seed)
 
 @settings(max_examples=60)
 @given(graphs(), st.integers(0, 2**32 - 1))
-def test_a_kept_forest_is_solved_as_if_it_were_solved_afresh(case, seed):
+def test_cached_forest_solution_equals_full_recomputation(case, seed):
     mrf, rng = case.mrf(), np.random.default_rng(seed)
     costs, x = site_costs(mrf.backend), random_labels(case, seed)
     forests = forests_of(mrf, rng)
@@ -127,7 +127,7 @@ def test_a_kept_forest_is_solved_as_if_it_were_solved_afresh(case, seed):
         with costs.for_labelling(x):
             change = costs.solve(forests[number])
         with site_costs(mrf.backend).for_labelling(afresh) as fresh:
-            expected = fresh.solve(plain(forests)[number])
+            expected = fresh.solve(uncached(forests)[number])
         np.testing.assert_array_equal(x, afresh)
         assert change == expected <= 0
         check_change(mrf, before, x, change, case.integer)
@@ -140,14 +140,14 @@ def test_a_kept_forest_is_solved_as_if_it_were_solved_afresh(case, seed):
 
 @pytest.mark.parametrize("integer", [True, False])
 @pytest.mark.parametrize("kind", LARGE)
-def test_so_it_is_on_larger_graphs_where_little_changes(kind, integer):
-    """With less than one site in many changed, another way is taken; and changes are felt along a tree."""
+def test_wide_graph_update_equals_full_recomputation(kind, integer):
+    """With few changed sites the costs are updated instead of recomputed, and changes spread along a tree."""
     for seed in range(4):
         case = chained(random_graph(seed, kind, "sparse", kind == "tables", integer, sites=120))
         mrf, rng = case.mrf(), np.random.default_rng(seed)
         costs, x = site_costs(mrf.backend), random_labels(case, seed)
         forests, gained = forests_of(mrf, rng), 0
-        afresh = plain(forests)
+        afresh = uncached(forests)
         for turn in range(60):
             before, number = x.copy(), rng.integers(len(forests))
             with costs.for_labelling(x):
@@ -173,7 +173,7 @@ def test_so_it_is_on_larger_graphs_where_little_changes(kind, integer):
             check_kept(costs, case, mrf, x)
 
 
-def test_nothing_is_looked_at_where_nothing_has_changed():
+def test_unchanged_sites_are_not_recomputed():
     case = random_graph(0, "table", "ring", sites=100)
     mrf, x = case.mrf(), random_labels(case, 0)
     costs, (forest, *_) = site_costs(mrf.backend), forests_of(mrf, np.random.default_rng(0))
@@ -185,13 +185,13 @@ def test_nothing_is_looked_at_where_nothing_has_changed():
         assert costs.solve(forest) == 0
     x[7] = 1 - x[7] if x[7] < 2 else 0
     with costs.for_labelling(x):
-        beside = naive_graph.beside(case.merged, 7)
-        assert np.flatnonzero(costs._dirty & forest.dirty_bit).tolist() == sorted([7, *beside])
+        neighbours = naive_graph.neighbours_of(case.merged, 7)
+        assert np.flatnonzero(costs._dirty & forest.dirty_bit).tolist() == sorted([7, *neighbours])
 
 
 @settings(max_examples=40)
 @given(graphs(kinds=["spins"]), st.integers(0, 99))
-def test_two_labels_are_solved_as_any_number_is(case, seed):
+def test_kernels_for_spins_equal_those_for_any_number_of_labels(case, seed):
     mrf, rng = case.mrf(), np.random.default_rng(seed)
     pair = graph_costs._SpinCosts(mrf.backend), graph_costs._LabelCosts(mrf.backend)
     assert type(site_costs(mrf.backend)) is type(pair[0])
@@ -213,7 +213,7 @@ def test_two_labels_are_solved_as_any_number_is(case, seed):
 
 
 @pytest.mark.parametrize("kind", ["potts", "spins"])
-def test_at_infinity_every_label_that_is_not_forbidden_is_drawn_alike(kind):
+def test_graph_sampling_at_infinite_temperature_draws_all_allowed_labels_alike(kind):
     labels = 2 if kind == "spins" else 4
     unaries = np.tile(np.arange(labels) * 5.0, (3, 1))
     unaries[1, labels - 1] = np.inf
@@ -229,7 +229,7 @@ def test_at_infinity_every_label_that_is_not_forbidden_is_drawn_alike(kind):
     assert (np.abs(counts[1, :-1] - 2000 / (labels - 1)) < 120).all()
 
 
-def test_a_forbidden_label_is_left_when_it_can_be():
+def test_graph_sampling_leaves_a_forbidden_label_where_it_can():
     forbidding = np.array([[np.inf, 0, 0], [0, np.inf, 0], [0, 0, np.inf]])
     ring = [(i, (i + 1) % 7) for i in range(7)]
     mrf, rng = tf.GraphMRF(np.zeros((7, 3)), ring, forbidding), np.random.default_rng(0)
@@ -244,7 +244,7 @@ def test_a_forbidden_label_is_left_when_it_can_be():
 
 @settings(max_examples=30)
 @given(graphs(), st.integers(0, 99))
-def test_at_zero_sampling_is_icm(case, seed):
+def test_graph_sampling_at_temperature_0_is_icm(case, seed):
     mrf, x = case.mrf(), random_labels(case, seed)
     expected = naive_graph.icm(case.merged, x.tolist(), range(mrf.size))
     mrf.backend.sampler().sample(x, 0, np.random.default_rng(0))
@@ -252,7 +252,7 @@ def test_at_zero_sampling_is_icm(case, seed):
 
 
 @pytest.mark.parametrize("labels", [2, 3])
-def test_labels_are_drawn_as_often_as_they_are_probable(labels):
+def test_sampled_labels_have_their_boltzmann_frequencies(labels):
     rng = np.random.default_rng(labels)
     unaries, table = rng.uniform(-1, 1, (2, labels)), rng.uniform(-1, 1, (labels, labels))
     mrf = tf.GraphMRF(unaries, [(0, 1)], table)
@@ -268,7 +268,7 @@ def test_labels_are_drawn_as_often_as_they_are_probable(labels):
 
 
 @pytest.mark.parametrize("labels", [2, 3])
-def test_trees_are_drawn_about_as_often_as_they_are_probable(labels):
+def test_sampled_trees_have_about_their_boltzmann_frequencies(labels):
     """Noise on every cost is not quite the model's distribution; on single sites it is."""
     unaries = np.random.default_rng(labels).uniform(-1, 1, (4, labels))
     mrf = tf.GraphMRF(unaries, [], tf.Potts(1))
@@ -282,16 +282,16 @@ def test_trees_are_drawn_about_as_often_as_they_are_probable(labels):
     assert ((counts - expected) ** 2 / expected).sum() < 5 * 4 * (labels - 1)
 
 
-def test_a_temperature_that_is_none_is_refused():
+def test_graph_sampling_refuses_a_bad_temperature():
     mrf, x = tf.GraphMRF(np.eye(2), [(0, 1)], tf.Potts(1)), np.zeros(2, np.int32)
     for temperature, error in ((-1, ValueError), (np.nan, ValueError), ("hot", TypeError)):
-        check_refused(
+        check_raises(
             lambda given=temperature: mrf.backend.sampler().sample(x, given, None), error, "temperature must be"
         )
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_same_seed_draws_the_same(kind):
+def test_graph_sampling_with_the_same_seed_draws_the_same_labels(kind):
     case = random_graph(1, kind, "any", integer=False)
     mrf = case.mrf()
     for sampler in (mrf.backend.sampler, mrf.backend.tree_sampler):

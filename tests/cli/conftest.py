@@ -9,7 +9,7 @@ from treefield.io import write_image
 
 @pytest.fixture
 def command(monkeypatch, capsys, tmp_path):
-    """The command in this process and in a folder of its own."""
+    """The command in this process and in a temporary folder."""
     monkeypatch.chdir(tmp_path)
     return Command(monkeypatch, capsys)
 

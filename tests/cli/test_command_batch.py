@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import treefield as tf
-from command import check_refused, in_a_process, listing
+from command import check_command_refused, in_a_process, listing
 from treefield.cli import memory_plan
 from treefield.io import read_image, write_image
 
@@ -47,7 +47,7 @@ def check_restored(folder, grey, suffix=".tif"):
         np.testing.assert_array_equal(restored, tf.denoise(image, levels=8, rng=0))
 
 
-def test_a_folder_in_processes_and_one_bad_image_does_not_stop_the_rest(scans, tmp_path, grey):
+def test_one_bad_image_in_a_folder_does_not_stop_the_rest(scans, tmp_path, grey):
     done = in_a_process("denoise", "scans", "out", *FEW, "--workers", 2, cwd=tmp_path)
     assert done.code == 1
     check_restored(tmp_path / "out", grey)
@@ -57,7 +57,7 @@ def test_a_folder_in_processes_and_one_bad_image_does_not_stop_the_rest(scans, t
     assert done.err.startswith("treefield: scans/c.png is not an image") and done.err.count("\n") == 1
 
 
-def test_a_list_in_this_process_with_another_format_and_json(command, scans, tmp_path, grey):
+def test_a_list_of_images_is_written_in_another_format_and_reported_as_json(command, scans, tmp_path, grey):
     given = ("denoise", "scans/c.png", "scans/a.png", "scans/b.*", "out", *FEW, "--workers", 1)
     done = command(*given, "--json", "--suffix", "npy")
     assert done.code == 1 and done.err == ""
@@ -69,7 +69,7 @@ def test_a_list_in_this_process_with_another_format_and_json(command, scans, tmp
     assert first["energy"] == json.loads(alone.out)["energy"]
 
 
-def test_one_image_into_a_folder_and_quietly(command, scans, tmp_path, grey):
+def test_one_image_is_written_quietly_into_a_folder(command, scans, tmp_path, grey):
     (tmp_path / "out").mkdir()
     done = command("denoise", "scans/a.png", "out", *FEW, "--workers", 1, "--quiet")
     assert (done.code, done.out, done.err) == (0, "", "")
@@ -85,7 +85,7 @@ def test_formats_that_are_only_read_become_png(command, tmp_path, grey):
     assert set(map(str, listing(tmp_path / "out"))) == {"a.png", "b.png"}
 
 
-def test_a_cluster_does_it(scans, tmp_path, grey, command):
+def test_a_cluster_denoises_a_folder(scans, tmp_path, grey, command):
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=True, dashboard_address=":0") as local:
         done = command("denoise", "scans/*", "out", *FEW, "--scheduler", local.scheduler_address)
@@ -117,7 +117,7 @@ def test_stereo_takes_pairs_by_name(command, pairs):
         np.testing.assert_array_equal(read_image(pairs / "out" / f"left{k}.png"), 85 * disparity)
 
 
-def test_nothing_is_left_where_nothing_could_be_written(command, scans, tmp_path):
+def test_a_batch_that_writes_nothing_leaves_no_folder(command, scans, tmp_path):
     done = command("denoise", "scans/c.*", "out", "--workers", 1)
     assert done.code == 1 and done.out == "1 image: 1 failed\n" and not (tmp_path / "out").exists()
 
@@ -147,17 +147,17 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_bad_input_is_refused_before_any_work(command, scans, pairs, case):
+def test_a_batch_refuses_bad_input_before_any_work(command, scans, pairs, case):
     (pairs / "empty").mkdir()
     (pairs / "taken").mkdir()
     write_image(pairs / "taken" / "b.tif", np.zeros((4, 5), np.uint8))
     before = sorted(pairs.rglob("*"))
     arguments, *words = REFUSED[case]
-    check_refused(command(*arguments), *words)
+    check_command_refused(command(*arguments), *words)
     assert sorted(pairs.rglob("*")) == before
 
 
-def test_searches_at_once_share_the_memory(monkeypatch):
+def test_parallel_searches_of_a_batch_share_the_memory(monkeypatch):
     monkeypatch.setattr(memory_plan, "available_memory", lambda: 1000)
 
     def planned(at_once):

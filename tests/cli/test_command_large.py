@@ -24,7 +24,7 @@ LIMIT = ("--memory-limit", "9GB", "--levels", 8, "--seed", 0)  # this process ma
 
 
 @pytest.mark.parametrize("suffix", [".tif", ".npy", ".zarr", ".png"])
-def test_grey_images_go_from_file_to_file(command, files, grey, suffix):
+def test_tiled_denoise_of_a_file_equals_denoise_in_memory(command, files, grey, suffix):
     with new_image(files / "in.tif", grey.shape, grey.dtype, channels=False) as image:
         image[:, :] = grey
     done = command("denoise", "in.tif", f"out{suffix}", *LIMIT)
@@ -34,17 +34,17 @@ def test_grey_images_go_from_file_to_file(command, files, grey, suffix):
         np.testing.assert_array_equal(found[:, :], read_image(files / "whole.tif"))
 
 
-def test_colours_are_restored_and_transparency_stays(command, files, grey):
+def test_tiled_denoise_restores_colours_and_keeps_alpha(command, files, grey):
     image = np.stack([grey, grey[::-1], grey[:, ::-1], np.arange(grey.size).reshape(grey.shape) % 251], axis=-1)
     write_image(files / "rgba.tif", image.astype(np.uint8))
     done = command("denoise", "rgba.tif", "out.tif", *LIMIT, "--json")
-    told, restored = json.loads(done.out), read_image(files / "out.tif")
-    assert done.code == 0 and told["output"] == "out.tif" and told["energy"] >= told["lower_bound"]
+    summary, restored = json.loads(done.out), read_image(files / "out.tif")
+    assert done.code == 0 and summary["output"] == "out.tif" and summary["energy"] >= summary["lower_bound"]
     assert restored.shape == image.shape and np.array_equal(restored[..., 3], image[..., 3])
     assert not np.array_equal(restored[..., :3], image[..., :3])
 
 
-def test_nothing_is_said_and_nothing_left_behind(command, files):
+def test_quiet_tiled_denoise_prints_nothing_and_leaves_no_other_file(command, files):
     before = {path.name for path in files.iterdir()}
     done = command("denoise", "grey.png", "out.tif", *LIMIT, "-q")
     assert (done.code, done.out, done.err) == (0, "", "")
@@ -63,7 +63,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_is_refused_in_one_line(command, files, name):
+def test_tiled_denoise_refuses_bad_arguments_in_one_line(command, files, name):
     write_image(files / "rgba.tif", np.zeros((9, 9, 4), np.uint8))
     arguments, message = REFUSED[name]
     done = command("denoise", *arguments)
@@ -72,7 +72,7 @@ def test_what_cannot_be_is_refused_in_one_line(command, files, name):
 
 
 @pytest.mark.skipif(not pathlib.Path("/proc/self/status").exists(), reason="peak memory is read from Linux's /proc")
-def test_memory_stays_below_the_limit(tmp_path):
+def test_tiled_denoise_stays_below_its_memory_limit(tmp_path):
     image = np.clip(np.random.default_rng(0).normal(128, 40, (1400, 1500)), 0, 255).astype(np.uint8)
     write_image(tmp_path / "in.tif", image)
     arguments = ["denoise", "in.tif", "out.tif", "--levels", "16", "--memory-limit", "600MB", "-q", "--method", "t_icm"]

@@ -1,4 +1,4 @@
-"""Bad input: one line on stderr, exit code 2, and the folder is left as it was."""
+"""Bad input: one line on stderr, exit code 2, and the folder is left unchanged."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from command import check_refused, in_a_process, listing
+from command import check_command_refused, in_a_process, listing
 from treefield.io import read_image, write_image
 
 STEREO = ("stereo", "left.png", "right.png")
@@ -36,7 +36,7 @@ def folder(files, grey):
 
 @pytest.fixture
 def no_search(monkeypatch):
-    """What is refused must be refused before the search, which may take hours."""
+    """Fail if a search starts: bad input must be refused before it, as it may take hours."""
     monkeypatch.setattr("treefield.solvers.minimize.search_auto", lambda *_, **__: pytest.fail("it searched"))
 
 
@@ -103,12 +103,12 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_refused_in_one_line(command, folder, no_search, case):
+def test_a_command_refuses_bad_input_in_one_line(command, folder, no_search, case):
     (folder / "folder.png").mkdir()
     np.save(folder / "mask0.npy", np.zeros((12, 16), np.int32))
     before = listing(folder)
     (arguments, *words) = BAD[case]
-    check_refused(command(*arguments), *words)
+    check_command_refused(command(*arguments), *words)
     assert listing(folder) == before
 
 
@@ -134,16 +134,16 @@ CANNOT_HOLD = {
 
 
 @pytest.mark.parametrize("case", CANNOT_HOLD)
-def test_what_the_format_cannot_hold_is_refused_before_the_search(command, folder, no_search, case):
+def test_an_output_format_that_cannot_hold_the_result_is_refused_before_the_search(command, folder, no_search, case):
     before = listing(folder)
     (arguments, *words) = CANNOT_HOLD[case]
-    check_refused(command(*arguments), *words)
+    check_command_refused(command(*arguments), *words)
     assert listing(folder) == before
 
 
 def test_a_tree_solver_does_not_take_a_grid(command, files):
     before = listing(files)
-    check_refused(command("denoise", "grey.png", "o.png", "--levels", 8, "--method", "tree_bp"), "cycles")
+    check_command_refused(command("denoise", "grey.png", "o.png", "--levels", 8, "--method", "tree_bp"), "cycles")
     assert listing(files) == before
 
 
@@ -152,7 +152,9 @@ def test_an_image_that_unpacks_to_more_than_memory_is_refused(command, files, no
     monkeypatch.setattr("treefield.io.limits.available_memory", lambda: 100)
     before = listing(files)
     commands = {"grey.png": "denoise", "left.png": "segment", "model.npz": "solve"}
-    check_refused(command(commands[name], name, "o.npy"), f"{name} unpacks to", "only 100 bytes of memory are free")
+    check_command_refused(
+        command(commands[name], name, "o.npy"), f"{name} unpacks to", "only 100 bytes of memory are free"
+    )
     assert listing(files) == before
 
 
@@ -172,7 +174,7 @@ MODELS = [
 def test_a_model_of_more_than_memory_is_refused(command, files, no_search, monkeypatch, arguments):
     monkeypatch.setattr("treefield.cli.memory_plan.available_memory", lambda: 3000)
     before = listing(files)
-    check_refused(command(*arguments), "labels need", "only 3 kB of memory are free")
+    check_command_refused(command(*arguments), "labels need", "only 3 kB of memory are free")
     assert listing(files) == before
 
 
@@ -180,11 +182,11 @@ def test_a_decompression_bomb_is_refused(command, files, no_search, monkeypatch)
     Image.fromarray(np.zeros((4000, 5000), np.uint8)).save(files / "bomb.png")
     assert (files / "bomb.png").stat().st_size < 100_000
     monkeypatch.setattr("treefield.io.limits.available_memory", lambda: 10_000_000)
-    check_refused(command("denoise", "bomb.png", "o.png"), "bomb.png unpacks to", "only 10 MB")
+    check_command_refused(command("denoise", "bomb.png", "o.png"), "bomb.png unpacks to", "only 10 MB")
 
 
 def fill_disk(monkeypatch, after):
-    """The disk is full after so many files."""
+    """The disk is full after the given number of files."""
     synced = []
 
     def fsync(file):
@@ -199,24 +201,24 @@ FULL = ("denoise", "grey.png", "o.png", "--levels", 8, "--save-model", "m.npz", 
 
 
 @pytest.mark.parametrize("name", ["o.png", "m.npz", "r.html"])
-def test_a_full_disk_leaves_no_part_of_a_file(command, files, monkeypatch, name):
+def test_a_command_on_a_full_disk_leaves_no_partial_file(command, files, monkeypatch, name):
     fill_disk(monkeypatch, after=["o.png", "m.npz", "r.html"].index(name))
     before = listing(files)
-    check_refused(command(*FULL), f"could not write {name}: No space left on device")
+    check_command_refused(command(*FULL), f"could not write {name}: No space left on device")
     order = ["o.png", "m.npz", "r.html"]  # what is whole already is not thrown away
     assert set(listing(files)) == set(before) | set(map(pathlib.Path, order[: order.index(name)]))
 
 
-def test_force_keeps_what_was_there_if_the_disk_is_full(command, files, monkeypatch):
+def test_force_keeps_the_old_file_if_the_disk_is_full(command, files, monkeypatch):
     fill_disk(monkeypatch, after=0)
     before = listing(files)
-    check_refused(command("denoise", "grey.png", "grey.png", "--levels", 8, "--force"), "No space left")
+    check_command_refused(command("denoise", "grey.png", "grey.png", "--levels", 8, "--force"), "No space left")
     assert listing(files) == before
 
 
 def test_a_folder_that_may_not_be_written_to_is_refused_before_the_search(command, files, no_search, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # root may write everywhere
-    check_refused(command("denoise", "grey.png", "o.png", "--levels", 8), "cannot write o.png", "permission")
+    check_command_refused(command("denoise", "grey.png", "o.png", "--levels", 8), "cannot write o.png", "permission")
 
 
 @pytest.mark.parametrize(
@@ -239,15 +241,15 @@ def test_loop_of_links_as_output_is_refused(command, files, no_search, arguments
     for name in ("loop", "loop.png", "loop.html", "loop.zarr", "loop.npy", "links/left.png"):
         (files / name).symlink_to(pathlib.Path(name).name)
     before = listing(files)
-    check_refused(command(*arguments), "loop of symbolic links")
+    check_command_refused(command(*arguments), "loop of symbolic links")
     assert listing(files) == before and (files / "loop.png").is_symlink()
 
 
-def test_odd_names_are_told_on_one_line(command, files, no_search):
-    check_refused(command("denoise", "a\nb\x1b[31m.png", "o.png"), r"a\nb\x1b[31m.png")
+def test_errors_about_odd_file_names_are_one_line(command, files, no_search):
+    check_command_refused(command("denoise", "a\nb\x1b[31m.png", "o.png"), r"a\nb\x1b[31m.png")
     (files / "a\nb.png").write_bytes((files / "grey.png").read_bytes())
-    check_refused(command("stereo", "a\nb.png", "wide\n.png", "o.npy", "--num-disparities", 2), r"wide\n.png")
-    check_refused(command("inpaint", "left.png", "a\nb.png", "o.npy"), r"a\nb.png")
+    check_command_refused(command("stereo", "a\nb.png", "wide\n.png", "o.npy", "--num-disparities", 2), r"wide\n.png")
+    check_command_refused(command("inpaint", "left.png", "a\nb.png", "o.npy"), r"a\nb.png")
 
 
 def test_a_bug_is_not_taken_for_bad_input(command, files, monkeypatch):
@@ -260,6 +262,6 @@ def test_a_bug_is_not_taken_for_bad_input(command, files, monkeypatch):
     assert read_image(files / "grey.png").shape == (12, 16) and not (files / "o.png").exists()
 
 
-def test_a_console_that_knows_few_characters_is_told_all_the_same(monkeypatch, tmp_path):
+def test_errors_are_printed_on_a_console_with_few_characters(monkeypatch, tmp_path):
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    check_refused(in_a_process("compare", "λ", "a.png", "--out", "d", cwd=tmp_path), "got '?'", "denoise")
+    check_command_refused(in_a_process("compare", "λ", "a.png", "--out", "d", cwd=tmp_path), "got '?'", "denoise")

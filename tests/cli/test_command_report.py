@@ -34,14 +34,14 @@ def put(chromium, slider, value):
     chromium.execute_script(script, slider, value)
 
 
-def test_pictures_curve_and_facts_are_there(command, files, show):
+def test_the_report_of_a_command_has_pictures_curve_and_facts(command, files, show):
     given = ("denoise", "grey.png", "out.png", "--levels", 8, "--cutoff", 100, "--seed", 0)
     done = command(*given, "--report", "page.html")
-    told = dict(line.strip().split(": ", 1) for line in done.out.splitlines())
+    summary = dict(line.strip().split(": ", 1) for line in done.out.splitlines())
     chromium = show(files / "page.html")
     assert chromium.title == "treefield denoise"
     text = chromium.find_element("css selector", "body").text
-    assert told["energy"] in text and told["lower bound"] in text and "GridMRF(shape=(12, 16)" in text
+    assert summary["energy"] in text and summary["lower bound"] in text and "GridMRF(shape=(12, 16)" in text
     assert "treefield denoise grey.png out.png --levels 8 --cutoff 100 --seed 0 --report page.html" in text
     names = [term.text for term in chromium.find_elements("css selector", "dt")]
     assert {"image", "levels", "data", "smoothness", "cutoff", "seed", "method"} <= set(names)
@@ -49,7 +49,7 @@ def test_pictures_curve_and_facts_are_there(command, files, show):
     assert chromium.find_elements("css selector", ".canvas path.bound")
 
 
-def test_the_sliders_change_the_picture(command, files, show):
+def test_the_sliders_of_a_report_change_the_picture(command, files, show):
     noise = np.random.default_rng(2).integers(0, 256, (60, 80), dtype=np.uint8)  # no first descent solves this
     write_image(files / "noise.png", noise)
     given = ("--report", "page.html", "--time-limit", 0.5, "--method", "t_ils", "--seed", 0, "--weight", 2000)
@@ -72,7 +72,7 @@ def test_the_sliders_change_the_picture(command, files, show):
     assert seen[0][0] != seen[1][0] and seen[0][1] != seen[1][1] and "energy" in seen[0][0]
 
 
-def test_what_a_name_contains_is_text(command, files, show):
+def test_markup_in_a_file_name_is_escaped_in_the_report(command, files, show):
     name = EVIL.replace("/", "\N{FRACTION SLASH}")  # no file name holds a slash, but the command line may
     shutil.copy(files / "grey.png", files / name)
     (files / EVIL).parent.mkdir()
@@ -85,7 +85,7 @@ def test_what_a_name_contains_is_text(command, files, show):
     assert name in text and "</script>" in text
 
 
-def test_a_name_that_is_no_text_is_written_too(command, files, show):
+def test_a_report_accepts_a_file_name_that_is_not_utf8(command, files, show):
     name = "caf\udce9.png"  # Latin-1, as a file system may hold it
     shutil.copy(files / "grey.png", files / name)
     done = command("denoise", name, f"out-{name}", "--levels", 8, "--report", "page.html")
@@ -95,7 +95,7 @@ def test_a_name_that_is_no_text_is_written_too(command, files, show):
 
 
 @pytest.mark.parametrize("name", ["segment", "stereo", "solve"])
-def test_the_other_commands_have_pages_too(command, files, show, name):
+def test_every_command_writes_a_report(command, files, show, name):
     given = {"segment": ("rgb.png",), "stereo": ("left.png", "right.png"), "solve": ("model.npz",)}[name]
     more = ("--num-disparities", 6) if name == "stereo" else ()
     assert command(name, *given, "out.npy", *more, "--report", "page.html").code == 0
@@ -105,7 +105,7 @@ def test_the_other_commands_have_pages_too(command, files, show, name):
     assert widths and min(widths) > 0
 
 
-def test_compare_shows_a_table_and_every_method(command, files, show):
+def test_the_report_of_compare_shows_a_table_and_every_method(command, files, show):
     assert command("compare", "solve", "model.npz", "--out", "d", "--methods", "icm,auto", "--seed", 0).code == 0
     chromium = show(files / "d" / "report.html")
     rows = [row.text for row in chromium.find_elements("css selector", "table tbody tr")]

@@ -1,4 +1,4 @@
-"""What the command prints: streams that are closed, broken or full, and contents of files on a terminal."""
+"""Output of the command: streams that are closed, broken or full, and contents of files on a terminal."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import treefield as tf
-from command import arguments_of, check_refused, without_notice
+from command import arguments_of, check_command_refused, without_notice
 from treefield.io import load_model, read_cfn, read_image, read_opengm, write_opengm
 
 pytestmark = pytest.mark.usefixtures("no_hang")
@@ -114,7 +114,7 @@ def write_odd_models(folder):
 def test_names_inside_files_do_not_steer_the_terminal(command, files, name):
     write_odd_models(files)
     done = command("solve", name, "o.npy")
-    check_refused(done, name, r"\x1b[31m")
+    check_command_refused(done, name, r"\x1b[31m")
     assert done.err[:-1].isprintable()
     read = {".npz": load_model, ".cfn": read_cfn, ".h5": read_opengm}[pathlib.Path(name).suffix]
     with pytest.raises(ValueError) as caught:
@@ -125,7 +125,7 @@ def test_names_inside_files_do_not_steer_the_terminal(command, files, name):
 def test_names_on_the_command_line_do_not_steer_the_terminal(command, files):
     for arguments in ((f"restore{ESCAPE}",), ("denoise", f"--{ESCAPE}"), ("denoise", "grey.png", f"o{ESCAPE}.xyz")):
         done = command(*arguments)
-        check_refused(done)
+        check_command_refused(done)
         assert done.err[:-1].isprintable()
     done = command("denoise", "grey.png", f"o{ESCAPE}.png", "--levels", 8)
     assert done.code == 0 and done.out.replace("\n", "").isprintable() and (files / f"o{ESCAPE}.png").exists()

@@ -1,4 +1,4 @@
-"""What each command writes is what the function of that name returns."""
+"""Each command writes the result of the function of that name."""
 
 import json
 import subprocess
@@ -13,13 +13,13 @@ from treefield.io import load_model, read_image, read_labels, write_image
 FEW = ("--levels", 8)
 
 
-def read(folder, *names):
+def read_images(folder, *names):
     return [read_image(folder / name) for name in names]
 
 
 def test_denoise_writes_what_the_function_returns(command, files):
     assert command("denoise", "grey.png", "out.png", *FEW, "--seed", 0).code == 0
-    noisy, restored = read(files, "grey.png", "out.png")
+    noisy, restored = read_images(files, "grey.png", "out.png")
     np.testing.assert_array_equal(restored, tf.denoise(noisy, levels=8, rng=0))
     assert (restored != noisy).any()
 
@@ -27,25 +27,25 @@ def test_denoise_writes_what_the_function_returns(command, files):
 def test_inpaint_writes_what_the_function_returns(command, files):
     done = command("inpaint", "grey.png", "mask.png", "out.png", *FEW, "--smoothness", "linear", "--seed", 0)
     assert done.code == 0
-    image, mask, restored = read(files, "grey.png", "mask.png", "out.png")
+    image, mask, restored = read_images(files, "grey.png", "mask.png", "out.png")
     np.testing.assert_array_equal(restored, tf.inpaint(image, mask, levels=8, smoothness="linear", rng=0))
     np.testing.assert_array_equal(restored[~mask], image[~mask])
     assert (restored[mask] != image[mask]).any()
 
 
 def test_the_hole_is_where_the_mask_is_not_black_whatever_its_colour(command, files):
-    (mask,) = read(files, "mask.png")
+    (mask,) = read_images(files, "mask.png")
     write_image(files / "red.png", np.stack([mask * np.uint8(9), mask * np.uint8(0), mask * np.uint8(0)], axis=-1))
     write_image(files / "white.png", ~mask)
     for name, more in (("mask.png", ()), ("red.png", ()), ("white.png", ("--invert-mask",))):
         given = ("inpaint", "grey.png", name, f"by-{name}", *FEW, "--smoothness", "linear", "--seed", 0, *more)
         assert command(*given).code == 0
-    one, two, three = read(files, "by-mask.png", "by-red.png", "by-white.png")
+    one, two, three = read_images(files, "by-mask.png", "by-red.png", "by-white.png")
     assert (one == two).all() and (one == three).all()
 
 
 def test_stereo_writes_what_the_function_returns(command, files):
-    left, right = read(files, "left.png", "right.png")
+    left, right = read_images(files, "left.png", "right.png")
     disparity = tf.stereo(left, right, num_disparities=6, rng=0)
     assert np.median(disparity) == 3
     given = ("stereo", "left.png", "right.png")
@@ -58,7 +58,7 @@ def test_stereo_writes_what_the_function_returns(command, files):
 
 
 def test_stereo_options_reach_the_function(command, files):
-    left, right = read(files, "left.png", "right.png")
+    left, right = read_images(files, "left.png", "right.png")
     mask = np.ones((*left.shape, 3), np.uint8)
     mask[:, :5] = 0
     write_image(files / "trust.png", mask)
@@ -112,7 +112,7 @@ def test_solve_proves_its_labels_optimal(command, files):
     assert mrf.energy(read_labels(files / "out.png")) == tf.minimize(mrf, tol=0, rng=1).fun
 
 
-def test_a_saved_model_is_solved_to_the_same_energy(command, files):
+def test_solve_finds_the_same_energy_for_a_saved_model(command, files):
     first = command("segment", "grey.png", "out.png", "--save-model", "saved.npz", "--seed", 0, "--tol", 0, "--json")
     again = command("solve", "saved.npz", "labels.npy", "--seed", 0, "--tol", 0, "--json")
     assert json.loads(first.out)["energy"] == json.loads(again.out)["energy"]
@@ -120,40 +120,40 @@ def test_a_saved_model_is_solved_to_the_same_energy(command, files):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_any_number_of_threads_gives_the_same_answer(command, files, grey, threads):
+def test_the_command_does_not_depend_on_the_number_of_threads(command, files, grey, threads):
     command("denoise", "grey.png", "out.png", *FEW, "--seed", 3, "--threads", threads)
     np.testing.assert_array_equal(read_image(files / "out.png"), tf.denoise(grey, levels=8, rng=3))
 
 
-def test_the_summary_tells_energy_bound_gap_and_files(command, files):
+def test_the_summary_lists_energy_bound_gap_and_files(command, files):
     done = command("denoise", "grey.png", "out.png", *FEW, "--save-model", "saved.npz", "--report", "page.html")
-    told = dict(line.strip().split(": ", 1) for line in done.out.splitlines())
-    assert list(told) == ["energy", "lower bound", "gap", "time", "ended", "wrote"]
-    assert told["wrote"] == "out.png, page.html, saved.npz" and "converged" in told["ended"]
+    summary = dict(line.strip().split(": ", 1) for line in done.out.splitlines())
+    assert list(summary) == ["energy", "lower bound", "gap", "time", "ended", "wrote"]
+    assert summary["wrote"] == "out.png, page.html, saved.npz" and "converged" in summary["ended"]
     assert done.err == ""
 
 
 def test_json_is_all_that_is_printed_and_quiet_prints_nothing(command, files):
     done = command("denoise", "grey.png", "out.png", *FEW, "--json")
-    told = json.loads(done.out)
-    assert told["output"] == "out.png" and told["success"] and told["lower_bound"] <= told["energy"]
-    assert 0 <= told["gap"] <= 1e-3 and done.err == ""
+    summary = json.loads(done.out)
+    assert summary["output"] == "out.png" and summary["success"] and summary["lower_bound"] <= summary["energy"]
+    assert 0 <= summary["gap"] <= 1e-3 and done.err == ""
     done = command("denoise", "grey.png", "quiet.png", *FEW, "--quiet")
     assert (done.code, done.out, done.err) == (0, "", "") and (files / "quiet.png").exists()
 
 
-def test_json_has_null_for_what_is_not_finite(command, files):
+def test_json_has_null_for_values_that_are_not_finite(command, files):
     np.savez(files / "forbidden.npz", unary=np.full((2, 2, 2), np.inf), potts=1.0)
     done = command("solve", "forbidden.npz", "out.npy", "--method", "icm", "--json")
-    told = json.loads(done.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
-    assert told["energy"] is None and told["lower_bound"] is None and not told["success"]
+    summary = json.loads(done.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert summary["energy"] is None and summary["lower_bound"] is None and not summary["success"]
 
 
-def test_a_named_method_is_used_and_limits_hold(command, files):
-    told = json.loads(command("denoise", "grey.png", "icm.png", *FEW, "--method", "icm", "--json").out)
-    assert told["method"] == "icm" and told["lower_bound"] is None
-    told = json.loads(command("denoise", "grey.png", "no-time.png", *FEW, "--time-limit", 0, "--json").out)
-    assert told["iterations"] == 0 and "time_limit" in told["message"]
+def test_the_command_uses_the_named_method_and_its_limits(command, files):
+    summary = json.loads(command("denoise", "grey.png", "icm.png", *FEW, "--method", "icm", "--json").out)
+    assert summary["method"] == "icm" and summary["lower_bound"] is None
+    summary = json.loads(command("denoise", "grey.png", "no-time.png", *FEW, "--time-limit", 0, "--json").out)
+    assert summary["iterations"] == 0 and "time_limit" in summary["message"]
 
 
 def test_force_replaces_the_input_itself_once_there_is_a_result(command, files, grey):
@@ -162,10 +162,10 @@ def test_force_replaces_the_input_itself_once_there_is_a_result(command, files, 
     np.testing.assert_array_equal(read_image(files / "grey.png"), expected)
 
 
-def test_info_names_versions_memory_and_the_cache(command):
-    told = json.loads(command("info", "--json").out)
-    assert told["treefield"] == tf.__version__ and told["numpy"] == np.__version__
-    assert int(told["threads"]) >= 1 and "kernel cache" in told and "free memory" in told
+def test_info_lists_versions_memory_and_the_cache(command):
+    summary = json.loads(command("info", "--json").out)
+    assert summary["treefield"] == tf.__version__ and summary["numpy"] == np.__version__
+    assert int(summary["threads"]) >= 1 and "kernel cache" in summary and "free memory" in summary
     plain = command("info")
     assert plain.code == 0 and f"numpy: {np.__version__}" in plain.out
 

@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 
-from command import check_refused, listing
+from command import check_command_refused, listing
 from treefield.io import read_image
 
 FEW = ("--levels", 8, "--seed", 0)
@@ -18,7 +18,7 @@ def written(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_every_method_gets_a_row_a_picture_and_figures(command, files, grey):
+def test_compare_gives_every_method_a_row_a_picture_and_figures(command, files, grey):
     done = command("compare", "denoise", "grey.png", "--out", "d", "--methods", "icm, t_icm,auto", *FEW)
     assert done.code == 0 and done.err == ""
     lines = [line.split() for line in done.out[done.out.index("method") :].splitlines()]
@@ -33,7 +33,7 @@ def test_every_method_gets_a_row_a_picture_and_figures(command, files, grey):
     assert lines[3][1].replace(",", "") == f"{figures['auto']['energy']:.6g}"
 
 
-def test_json_prints_what_is_in_the_file(command, files):
+def test_compare_prints_the_content_of_its_json_file(command, files):
     done = command("compare", "denoise", "grey.png", "--out", "d", "--methods", "icm,icm", *FEW, "--json")
     assert json.loads(done.out) == json.loads((files / "d" / "compare.json").read_text())
     assert list(json.loads(done.out)) == ["icm"] and done.err == ""
@@ -48,19 +48,19 @@ PROBLEMS = {
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_the_other_problems(command, files, problem):
+def test_compare_finds_the_energy_of_the_command_on_every_problem(command, files, problem):
     done = command("compare", *PROBLEMS[problem], "--out", "d", "--methods", "auto", "--seed", 0, "--quiet")
     assert (done.code, done.out, done.err) == (0, "", "")
     assert written(files / "d") == sorted([*ALWAYS, "auto.png"])
-    told = json.loads((files / "d" / "compare.json").read_text())["auto"]
+    summary = json.loads((files / "d" / "compare.json").read_text())["auto"]
     alone = {"segment": "rgb.png", "ising": "fields.npy", "solve": "model.npz"}.get(problem)
     given = ("left.png", "right.png") if alone is None else (alone,)
     done = command(problem, *given, "o.npy", *PROBLEMS[problem][1 + len(given) :], "--seed", 0, "--json")
-    assert json.loads(done.out)["energy"] == told["energy"]
+    assert json.loads(done.out)["energy"] == summary["energy"]
     assert len(np.unique(read_image(files / "d" / "auto.png"))) > 1
 
 
-def test_all_start_where_it_says(command, files):
+def test_compare_starts_every_method_from_the_given_start(command, files):
     first = {}
     for start in ("unary", "scan-line"):
         given = ("--out", start, "--methods", "icm", "--time-limit", 0, "--start", start, "--json")
@@ -68,7 +68,7 @@ def test_all_start_where_it_says(command, files):
     assert first["scan-line"] < first["unary"]
 
 
-def test_an_interrupt_ends_it_with_what_there_is(command, files, monkeypatch):
+def test_an_interrupted_compare_writes_the_finished_methods(command, files, monkeypatch):
     def pressed(watch, intermediate_result):
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -97,19 +97,19 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_refused_and_no_folder_is_made(command, files, case):
+def test_compare_refuses_bad_input_and_creates_no_folder(command, files, case):
     before, (arguments, *words) = listing(files), BAD[case]
-    check_refused(command("compare", *arguments), *words)
+    check_command_refused(command("compare", *arguments), *words)
     assert listing(files) == before and not (files / "d").exists()
 
 
-def test_what_is_there_is_replaced_by_force_alone(command, files):
+def test_compare_replaces_existing_files_only_with_force(command, files):
     given = ("compare", "solve", "model.npz", "--out", "d", "--methods", "icm", "--quiet")
     (files / "d").mkdir()
     (files / "d" / "energies.png").write_bytes(b"precious")
     (files / "d" / "notes.txt").write_text("mine")
     before = listing(files)
-    check_refused(command(*given), "energies.png exists", "--force")
+    check_command_refused(command(*given), "energies.png exists", "--force")
     assert listing(files) == before
     assert command(*given, "--force").code == 0
     after = listing(files / "d")
@@ -117,7 +117,7 @@ def test_what_is_there_is_replaced_by_force_alone(command, files):
     assert (files / "d" / "energies.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_method_that_the_problem_does_not_allow_is_left_out(command, files):
+def test_compare_leaves_out_a_method_that_the_problem_does_not_allow(command, files):
     done = command("compare", "denoise", "grey.png", "--out", "d", "--methods", "tree_bp,icm", *FEW, "--quiet")
     assert done.code == 0 and done.err.startswith("treefield: tree_bp is left out: ") and done.err.count("\n") == 1
     assert written(files / "d") == sorted([*ALWAYS, "icm.png"])

@@ -1,4 +1,4 @@
-"""What the command does by default is what the Python functions do."""
+"""The command has the defaults of the Python functions."""
 
 import inspect
 

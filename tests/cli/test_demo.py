@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from browser import messages, offline_chromium, open_page
-from command import check_refused, listing
+from command import check_command_refused, listing
 from small import hide_package
 from treefield.io import read_image
 
@@ -47,7 +47,7 @@ def shortened(prepare):
     return prepared
 
 
-def test_the_table_has_energy_bound_gap_time_and_error(command, tmp_path, small):
+def test_the_table_of_demo_has_energy_bound_gap_time_and_error(command, tmp_path, small):
     done = command("demo", "--out", "shown")
     assert done.code == 0 and done.err == ""
     rows = [line for line in done.out.splitlines() if line.strip()]
@@ -62,7 +62,7 @@ def test_the_table_has_energy_bound_gap_time_and_error(command, tmp_path, small)
     assert read_image(tmp_path / "shown" / "motorcycle-after.png").shape == (12, 80, 3)
 
 
-def test_the_report_shows_all_three(command, tmp_path, small, tmp_path_factory):
+def test_the_report_of_demo_shows_all_three_problems(command, tmp_path, small, tmp_path_factory):
     assert command("demo", "--quiet").out == ""
     with offline_chromium(tmp_path_factory.mktemp("profile")) as chromium:
         open_page(chromium, tmp_path / "treefield-demo" / "report.html")
@@ -72,31 +72,31 @@ def test_the_report_shows_all_three(command, tmp_path, small, tmp_path_factory):
         assert messages(chromium) == []
 
 
-def test_what_is_there_is_replaced_by_force_alone(command, tmp_path, small):
+def test_demo_replaces_existing_files_only_with_force(command, tmp_path, small):
     (tmp_path / "shown").mkdir()
     (tmp_path / "shown" / "ising-after.png").write_bytes(b"precious")
     before = listing(tmp_path)
-    check_refused(command("demo", "--out", "shown"), "ising-after.png exists", "--force")
+    check_command_refused(command("demo", "--out", "shown"), "ising-after.png exists", "--force")
     assert listing(tmp_path) == before
     assert command("demo", "--out", "shown", "--force", "--quiet").code == 0
     assert (tmp_path / "shown" / "ising-after.png").read_bytes() != b"precious"
 
 
-def test_a_folder_that_cannot_be_made_is_refused(command, tmp_path, small):
+def test_demo_refuses_a_folder_that_cannot_be_created(command, tmp_path, small):
     (tmp_path / "file").write_text("")
     before = listing(tmp_path)
-    check_refused(command("demo", "--out", "no/shown"), "there is no folder no")
-    check_refused(command("demo", "--out", "file"), "file")
+    check_command_refused(command("demo", "--out", "no/shown"), "there is no folder no")
+    check_command_refused(command("demo", "--out", "file"), "file")
     assert listing(tmp_path) == before
 
 
-def test_without_scikit_image_it_says_what_to_install(command, tmp_path, monkeypatch):
+def test_demo_without_scikit_image_says_what_to_install(command, tmp_path, monkeypatch):
     hide_package(monkeypatch, "skimage")
-    check_refused(command("demo", "--out", "shown"), 'pip install "treefield[demo]"')
+    check_command_refused(command("demo", "--out", "shown"), 'pip install "treefield[demo]"')
     assert not (tmp_path / "shown").exists()
 
 
-def test_an_interrupt_shows_what_was_done(command, tmp_path, small, monkeypatch):
+def test_an_interrupted_demo_shows_the_finished_problems(command, tmp_path, small, monkeypatch):
     def pressed(watch, intermediate_result):
         os.kill(os.getpid(), signal.SIGINT)
 

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from command import ENTRY, arguments_of, check_refused, in_a_process, listing
+from command import ENTRY, arguments_of, check_command_refused, in_a_process, listing
 from small_disks import KINDS, mounted, names
 from treefield.io import read_image, write_image
 
@@ -24,7 +24,7 @@ def test_a_full_disk_is_refused_in_one_line_before_the_search(tmp_path, kind, so
     write_image(tmp_path / source, np.random.default_rng(0).integers(0, 256, SHAPES[kind], dtype=np.uint8))
     with mounted(kind, tmp_path) as disk:
         done = in_a_process("denoise", tmp_path / source, disk / f"out{suffix}", *LIMIT)
-        check_refused(done, "No space left on device", "more bytes are needed", str(disk), "use another disk")
+        check_command_refused(done, "No space left on device", "more bytes are needed", str(disk), "use another disk")
         assert names(disk) == []
 
 
@@ -104,15 +104,15 @@ def test_a_limit_on_the_size_of_files_is_reported_in_one_line(tmp_path, suffix):
 def test_space_that_cannot_be_reserved_ends_the_command_before_the_search(command, files, monkeypatch, suffix, place):
     reserved = []
 
-    def full(file, start, size):
+    def reserve_or_fail(file, start, size):
         reserved.append(size)
         if len(reserved) > place:  # the image, then the labels
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(os, "posix_fallocate", full)
+    monkeypatch.setattr(os, "posix_fallocate", reserve_or_fail)
     before = listing(files)
     done = command("denoise", "grey.png", f"out{suffix}", *LIMIT)
-    check_refused(done, "No space left on device: 192 more bytes are needed")
+    check_command_refused(done, "No space left on device: 192 more bytes are needed")
     assert len(reserved) == place + 1 and listing(files) == before
 
 
@@ -137,7 +137,7 @@ def test_a_finished_image_that_cannot_be_written_is_kept(command, files, monkeyp
 
     monkeypatch.setattr(PACKERS[suffix], fails)
     done = command("denoise", "grey.png", f"out{suffix}", *LIMIT)
-    check_refused(done, f"the finished image is kept in out{suffix}-2.npy")
+    check_command_refused(done, f"the finished image is kept in out{suffix}-2.npy")
     assert listing(files).keys() - before.keys() == {(files / f"out{suffix}-2.npy").relative_to(files)}
     assert listing(files).items() >= before.items()
     np.testing.assert_array_equal(np.load(files / f"out{suffix}-2.npy"), read_image(files / "whole.npy"))
@@ -150,5 +150,5 @@ def test_a_finished_image_is_kept_when_another_program_has_written_the_output(co
 
     monkeypatch.setattr("treefield.io.images.tiff.write_tiles", slow)
     done = command("denoise", "grey.png", "out.tif", *LIMIT)
-    check_refused(done, "out.tif exists", "kept in out.tif.npy")
+    check_command_refused(done, "out.tif exists", "kept in out.tif.npy")
     assert (files / "out.tif").read_text() == "theirs" and np.load(files / "out.tif.npy").shape == (12, 16)

@@ -1,4 +1,4 @@
-"""The command as a process: what it shows on a terminal, and how it ends when it is told to."""
+"""The command as a process: its output on a terminal, and how signals end it."""
 
 import os
 import pty
@@ -51,7 +51,7 @@ def on_a_terminal(folder, arguments, wait_for=None, number=None):
     return process.returncode, out, without_notice(shown.decode())
 
 
-def test_a_terminal_shows_energy_bound_and_gap_and_ctrl_c_writes_the_best(glass):
+def test_the_terminal_shows_energy_bound_and_gap_and_ctrl_c_writes_the_best(glass):
     arguments = ("ising", "glass.npz", "out.npy", *ENDLESS, "--report", "page.html")
     code, out, shown = on_a_terminal(glass, arguments, b"gap", signal.SIGINT)
     assert code == 130
@@ -75,12 +75,12 @@ def test_quiet_shows_nothing_on_a_terminal(glass):
     assert (glass / "out.npy").exists()
 
 
-def test_without_a_terminal_there_is_no_progress(glass):
+def test_no_progress_is_shown_without_a_terminal(glass):
     done = in_a_process("ising", "glass.npz", "out.npy", "--time-limit", 0.2, cwd=glass)
     assert done.code == 0 and done.err == "" and "energy" in done.out and "\x1b" not in done.out
 
 
-def test_sigterm_writes_the_best_too(glass):
+def test_a_command_writes_the_best_so_far_after_sigterm(glass):
     arguments = ("ising", "glass.npz", "out.npy", *ENDLESS)
     code, out, shown = on_a_terminal(glass, arguments, b"gap", signal.SIGTERM)
     assert code == 130 and "terminated (SIGTERM)" in out and "Traceback" not in shown
@@ -130,7 +130,7 @@ def test_ctrl_c_waits_for_the_kernel_that_is_being_compiled():
         pass
 
 
-def test_an_interrupt_of_the_second_search_of_stereo_is_told(command, files, monkeypatch):
+def test_an_interrupt_of_the_second_search_of_stereo_is_reported(command, files, monkeypatch):
     runs = []
 
     def pressed(watch, intermediate_result):
@@ -146,7 +146,7 @@ def test_an_interrupt_of_the_second_search_of_stereo_is_told(command, files, mon
     assert read_image(files / "out.npy").shape == (10, 18)
 
 
-def test_an_interrupt_while_writing_leaves_what_was_there(command, files, monkeypatch):
+def test_an_interrupt_while_writing_leaves_the_old_file(command, files, monkeypatch):
     def pressed(file):
         raise KeyboardInterrupt
 
@@ -156,14 +156,14 @@ def test_an_interrupt_while_writing_leaves_what_was_there(command, files, monkey
     assert done.code == 130 and done.err == "" and listing(files) == before
 
 
-def test_the_entry_point_is_the_command(tmp_path):
+def test_the_entry_point_of_the_package_is_the_command(tmp_path):
     done = in_a_process("--version")
     assert (done.code, done.out.strip(), done.err) == (0, tf.__version__, "")
     done = in_a_process("denoise", "gone.png", "out.png", cwd=tmp_path)
     assert done.code == 2 and done.err == "treefield: there is no file gone.png\n" and done.out == ""
 
 
-def test_the_command_says_what_to_install(tmp_path):
+def test_the_command_without_typer_says_what_to_install(tmp_path):
     given = arguments_of("info")
     given["args"][2] = "import sys; sys.modules['typer'] = None; " + ENTRY
     done = subprocess.run(**given, capture_output=True, text=True, timeout=60)
@@ -171,7 +171,7 @@ def test_the_command_says_what_to_install(tmp_path):
     assert done.stdout == ""
 
 
-def test_a_closed_pipe_is_no_error_to_tell():
+def test_a_closed_pipe_prints_no_error():
     given = arguments_of("info")
     with subprocess.Popen(**given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         process.stdout.close()
@@ -201,7 +201,7 @@ def signalled(folder, out, module, name, *numbers, options=TILES):
 
 @pytest.mark.parametrize("out", ["out.npy", "out.tif", "out.zarr", "out.png"])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
-def test_a_signal_just_after_the_output_was_begun_leaves_nothing(tmp_path, grey, out, number, code):
+def test_a_signal_just_after_the_output_was_begun_leaves_no_file(tmp_path, grey, out, number, code):
     write_image(tmp_path / "in.png", grey)
     assert signalled(tmp_path, out, "cli.commands.denoise_by_tiles", "denoise_tiled", number) == code
     assert [path.name for path in tmp_path.iterdir()] == ["in.png"]
@@ -218,7 +218,7 @@ PACKING = {
 
 @pytest.mark.parametrize("out", PACKING)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
-def test_a_signal_while_the_output_is_packed_waits_until_it_is_whole(tmp_path, grey, out, number, code):
+def test_a_signal_while_the_output_is_packed_waits_until_it_is_complete(tmp_path, grey, out, number, code):
     write_image(tmp_path / "in.png", grey)
     assert signalled(tmp_path, out, *PACKING[out], number) == code
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.png", out]
@@ -232,9 +232,7 @@ IN_MEMORY = [("out.tif", "io.images.tiff", "write_tiff"), ("out.png", *ENCODING)
 
 @pytest.mark.parametrize(("out", "module", "name"), IN_MEMORY)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
-def test_a_signal_while_an_image_in_memory_is_written_waits_until_it_is_whole(
-    tmp_path, grey, out, module, name, number, code
-):
+def test_a_signal_while_an_image_is_written_waits_until_it_is_complete(tmp_path, grey, out, module, name, number, code):
     write_image(tmp_path / "in.png", grey)
     assert signalled(tmp_path, out, module, name, number, options=("--levels", 8)) == code
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.png", out]
@@ -242,7 +240,7 @@ def test_a_signal_while_an_image_in_memory_is_written_waits_until_it_is_whole(
 
 
 @pytest.mark.parametrize("out", PACKING)
-def test_a_second_ctrl_c_while_the_output_is_packed_leaves_nothing(tmp_path, grey, out):
+def test_a_second_ctrl_c_while_the_output_is_packed_leaves_no_file(tmp_path, grey, out):
     write_image(tmp_path / "in.png", grey)
     assert signalled(tmp_path, out, *PACKING[out], signal.SIGINT, signal.SIGINT) == 130
     assert [path.name for path in tmp_path.iterdir()] == ["in.png"]

@@ -20,7 +20,7 @@ def test_one_row_one_column_and_one_pixel_are_restored(command, tmp_path, grey, 
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_one_row_one_column_and_one_pixel_in_the_other_commands(command, tmp_path, grey, shape):
+def test_every_command_accepts_one_row_one_column_and_one_pixel(command, tmp_path, grey, shape):
     image = grey[SHAPES[shape]]
     write_image(tmp_path / "in.png", image)
     write_image(tmp_path / "fields.npy", image.astype(np.float32) - 128)
@@ -38,7 +38,7 @@ def test_one_row_one_column_and_one_pixel_in_the_other_commands(command, tmp_pat
 
 @pytest.mark.parametrize("suffix", ["png", "tif", "npy"])
 @pytest.mark.parametrize("channels", [2, 4])
-def test_an_alpha_channel_is_kept_as_it_is(command, tmp_path, grey, channels, suffix):
+def test_denoise_leaves_an_alpha_channel_unchanged(command, tmp_path, grey, channels, suffix):
     image = np.stack([grey, grey[::-1], grey.T.reshape(grey.shape), grey // 2][4 - channels :], axis=-1)
     write_image(tmp_path / f"in.{suffix}", image)
     write_image(tmp_path / "mask.png", grey > 190)
@@ -73,14 +73,14 @@ def test_alpha_is_no_colour_to_segment_or_match_by(command, tmp_path, grey):
 
 
 @pytest.mark.parametrize("name", ["denoise", "segment"])
-def test_one_colour_stays_one_colour(command, tmp_path, grey, name):
+def test_an_image_of_one_colour_stays_unchanged(command, tmp_path, grey, name):
     write_image(tmp_path / "in.png", np.full_like(grey, 7))
     assert command(name, "in.png", "out.png", "--report", "page.html").code == 0
     assert set(np.unique(read_labels(tmp_path / "out.png"))) == {7 if name == "denoise" else 1}
 
 
 @pytest.mark.parametrize("suffix", ["png", "tif", "pgm", "npy", "npz"])
-def test_16_bits_stay_16_bits(command, tmp_path, grey, suffix):
+def test_an_image_of_16_bits_stays_16_bits(command, tmp_path, grey, suffix):
     image = grey.astype(np.uint16) * 257
     write_image(tmp_path / f"in.{suffix}", image)
     assert command("denoise", f"in.{suffix}", f"out.{suffix}", *FEW).code == 0
@@ -89,7 +89,7 @@ def test_16_bits_stay_16_bits(command, tmp_path, grey, suffix):
     assert np.abs(restored - image.astype(float)).mean() < 50 * 257
 
 
-def test_floats_stay_floats(command, tmp_path, grey):
+def test_a_float_image_stays_a_float_image(command, tmp_path, grey):
     image = (grey / 255).astype(np.float32)
     for name in ("x.pfm", "x.tif", "x.npy"):
         write_image(tmp_path / name, image)
@@ -116,7 +116,7 @@ def test_a_palette_is_restored_in_its_colours(command, tmp_path, grey):
 
 
 @pytest.mark.parametrize("suffix", ["tif", "npy"])
-def test_volumes_are_restored_filled_and_cut(command, tmp_path, grey, suffix):
+def test_volumes_are_denoised_inpainted_and_segmented(command, tmp_path, grey, suffix):
     volume = np.stack([grey] * 5)
     hole = np.zeros(volume.shape, bool)
     hole[2, 4:7, 5:9] = True
@@ -132,7 +132,7 @@ def test_volumes_are_restored_filled_and_cut(command, tmp_path, grey, suffix):
     assert (filled == volume)[~hole].all() and (filled != volume).any()
 
 
-def test_a_jpeg_goes_in_and_out(command, tmp_path, grey):
+def test_denoise_reads_and_writes_jpeg(command, tmp_path, grey):
     write_image(tmp_path / "in.jpg", grey)
     assert command("denoise", "in.jpg", "out.jpeg", *FEW).code == 0
     assert read_image(tmp_path / "out.jpeg").shape == grey.shape

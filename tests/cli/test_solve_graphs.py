@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import treefield as tf
-from command import check_refused
+from command import check_command_refused
 from graph_files import data_file
 from treefield.io import load_model, read_mpe, read_uai, write_model
 
@@ -33,32 +33,32 @@ def test_the_labels_of_a_graph_go_into_an_mpe_file(command, models, name):
     assert (models / "x.MPE").read_text() == "MPE\n3 1 0 1\n"
 
 
-def test_out_may_be_an_argument_or_an_option(command, models):
+def test_the_output_of_solve_may_be_an_argument_or_an_option(command, models):
     for given in (("a.npy",), ("--out", "b.npy")):
         assert command("solve", "model.uai", *given, *QUICK).code == 0
     for name in ("a.npy", "b.npy"):
         np.testing.assert_array_equal(np.load(models / name), [1, 0, 1])
     for given in ((), ("a.npy", "--out", "b.npy")):
-        check_refused(command("solve", "model.uai", *given, "--force", *QUICK), "once", "--out OUT")
+        check_command_refused(command("solve", "model.uai", *given, "--force", *QUICK), "once", "--out OUT")
 
 
-def test_auxiliary_sites_are_left_out_and_evidence_is_heard(command, models):
+def test_solve_leaves_auxiliary_sites_out_and_obeys_evidence(command, models):
     assert command("solve", "three.uai", "free.MPE", *QUICK).code == 0
     assert command("solve", "three.uai", "known.MPE", "--evid", "e.evid", *QUICK).code == 0
     assert read_mpe(models / "free.MPE").tolist() == [0, 1, 1]
     assert read_mpe(models / "known.MPE").tolist() == [1, 1, 1]
 
 
-def test_values_say_what_the_tables_hold(command, models):
+def test_the_option_values_names_the_contents_of_uai_tables(command, models):
     (models / "costs.uai").write_text("MARKOV 1  3  1  1 0  3  -4 -7 2")
     for values, label in (("cost", 1), ("log", 2)):
         done = command("solve", "costs.uai", f"{values}.npy", "--values", values, "--json", *QUICK)
         assert json.loads(done.out)["energy"] == {"cost": -7, "log": -2}[values]
         assert np.load(models / f"{values}.npy").tolist() == [label]
-    check_refused(command("solve", "costs.uai", "x.npy", *QUICK), "costs.uai", "no potential", "costs")
+    check_command_refused(command("solve", "costs.uai", "x.npy", *QUICK), "costs.uai", "no potential", "costs")
 
 
-def test_a_graph_is_saved_and_reported_without_pictures(command, models):
+def test_solve_saves_and_reports_a_graph_without_pictures(command, models):
     given = ("--save-model", "saved.npz", "--report", "page.html")
     assert command("solve", "model.uai", "x.npy", *given, *QUICK).code == 0
     assert load_model(models / "saved.npz").energy([1, 0, 1]) == pytest.approx(2)
@@ -78,18 +78,20 @@ def test_a_graph_is_saved_and_reported_without_pictures(command, models):
         (("e.evid", "x.npy"), ["e.evid", "not a model by its suffix"]),
     ],
 )
-def test_what_cannot_be_solved_is_refused(command, models, given, words):
-    check_refused(command("solve", *given, *QUICK), *words)
+def test_solve_refuses_bad_graph_files(command, models, given, words):
+    check_command_refused(command("solve", *given, *QUICK), *words)
     assert not (models / given[1]).exists()
 
 
-def test_graphs_are_not_compared(command, models):
-    check_refused(command("compare", "solve", "model.npz", "--out", "d"), "model.npz", "graph", "treefield solve")
+def test_compare_refuses_graphs(command, models):
+    check_command_refused(
+        command("compare", "solve", "model.npz", "--out", "d"), "model.npz", "graph", "treefield solve"
+    )
 
 
 def test_a_competition_file_is_solved_to_its_known_optimum(command, tmp_path):
     path = data_file("uai/grid10x10.f10.uai")
     done = command("solve", path, "--out", "x.MPE", "--time-limit", 10, "--seed", 0, "--json")
-    told = json.loads(done.out)
-    assert told["energy"] == pytest.approx(-695.8248704390794) and told["lower_bound"] <= told["energy"] + 1e-9
-    assert told["energy"] == pytest.approx(read_uai(path).energy(read_mpe(tmp_path / "x.MPE")))
+    summary = json.loads(done.out)
+    assert summary["energy"] == pytest.approx(-695.8248704390794) and summary["lower_bound"] <= summary["energy"] + 1e-9
+    assert summary["energy"] == pytest.approx(read_uai(path).energy(read_mpe(tmp_path / "x.MPE")))

@@ -1,4 +1,4 @@
-"""Every implementation of every protocol, beside the obvious slow version of it: a new one is one line in a table.
+"""Every implementation of every protocol, with the obvious slow version of it: a new one is one line in a table.
 
 Models are small enough to enumerate and have real-valued costs without ties, so that each search has one right answer.
 Sites are flat indices throughout. Nothing compiles or computes at import: tables hold functions.

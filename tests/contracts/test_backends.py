@@ -164,7 +164,9 @@ def test_labels_across_are_those_of_neighbouring_segments(name):
         found.mrf.backend.labels_across(flat, numbers, np.uint64(seed), own)
         for k in range(count):
             inside = np.flatnonzero(numbers == k).tolist()
-            around = {int(flat[j]) for i in inside for j in naive_graph.beside(found.model, i) if numbers[j] != k}
+            around = {
+                int(flat[j]) for i in inside for j in naive_graph.neighbours_of(found.model, i) if numbers[j] != k
+            }
             assert own[k] in around if around else own[k] == -7
 
 
@@ -214,12 +216,12 @@ def test_solve_lines_ignores_the_edges_between_lines(name):
 
 @every_model
 def test_fingerprint_is_that_of_the_costs(name):
-    def parts(mrf):
+    def fingerprint(mrf):
         given = mrf.backend.fingerprint_parts()
         return [part.tobytes() if isinstance(part, np.ndarray) else part for part in given]
 
     other = next(key for key in MODELS if key != name and (key in GRIDS) == (name in GRIDS))
-    assert parts(example(name).mrf) == parts(MODELS[name]().mrf) != parts(example(other).mrf)
+    assert fingerprint(example(name).mrf) == fingerprint(MODELS[name]().mrf) != fingerprint(example(other).mrf)
 
 
 WRONG_TREES = [

@@ -25,8 +25,8 @@ def test_dual_has_the_members_of_the_protocol(name):
 def test_bound_of_the_dual_never_falls_and_never_exceeds_the_minimum(name):
     found = example(name)
     backend = found.mrf.backend
-    for to_float64 in (False, True):
-        dual, x, bounds = backend.dual(to_float64=to_float64), np.full(backend.shape, -5, np.int32), [-np.inf]
+    for arithmetic in ("auto", "exact"):
+        dual, x, bounds = backend.dual(arithmetic), np.full(backend.shape, -5, np.int32), [-np.inf]
         for number in range(ITERATIONS):
             bounds.append(dual.iterate(x))
             assert bounds[-1] == dual.bound >= bounds[-2] and dual.margin >= 0
@@ -41,7 +41,7 @@ def test_bound_of_the_dual_never_falls_and_never_exceeds_the_minimum(name):
 @pytest.mark.parametrize("name", FORESTS)
 def test_bound_of_the_dual_reaches_the_minimum_of_a_forest(name):
     found = example(name)
-    dual, x = found.mrf.backend.dual(to_float64=True), np.zeros(found.mrf.shape, np.int32)
+    dual, x = found.mrf.backend.dual("exact"), np.zeros(found.mrf.shape, np.int32)
     for _ in range(ITERATIONS):
         dual.iterate(x)
         dual.refine(1e-12)
@@ -52,12 +52,12 @@ def test_bound_of_the_dual_reaches_the_minimum_of_a_forest(name):
 @every_model
 def test_dual_continues_from_its_state_bit_for_bit(name):
     backend = example(name).mrf.backend
-    first, x = backend.dual(to_float64=True), np.zeros(backend.shape, np.int32)
+    first, x = backend.dual("exact"), np.zeros(backend.shape, np.int32)
     for number in range(8):
         first.iterate(x)
         arithmetic, messages = first.get_state()
         assert messages.dtype == np.uint8
-        second, y = backend.dual(to_float64=True), x.copy()
+        second, y = backend.dual("exact"), x.copy()
         second.set_state(arithmetic, messages.copy(), first.bound)
         if number == 4:
             assert first.refine(0.0) == second.refine(0.0)

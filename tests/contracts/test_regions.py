@@ -124,7 +124,7 @@ def test_neighbours_of_centres_share_an_edge_with_them(name):
     for seed in SEEDS:
         near = found.mrf.backend.balls.neighbours(centres, np.random.default_rng(seed))
         for centre, other in zip(centres.tolist(), near.tolist(), strict=True):
-            around = naive_graph.beside(found.model, centre)
+            around = naive_graph.neighbours_of(found.model, centre)
             assert other in around if around else other == centre
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import treefield as tf
-from one_line import check_refused
+from one_line import expect_one_line_error
 from treefield.io import save_model, write_image, write_labels
 from treefield.io.files import write_atomically
 from treefield.io.paths import as_output_path
@@ -41,27 +41,29 @@ def test_a_new_file_has_the_usual_permissions(tmp_path, mask):
     assert stat.S_IMODE((tmp_path / "image.png").stat().st_mode) == 0o666 & ~mask
 
 
-def test_what_cannot_be_an_output_is_refused(tmp_path):
+def test_a_path_that_cannot_be_an_output_is_refused(tmp_path):
     (tmp_path / "old.png").write_text("old")
-    check_refused(lambda: as_output_path(tmp_path / "no" / "x.png"), FileNotFoundError, "no folder", "x.png")
-    check_refused(lambda: as_output_path(tmp_path), IsADirectoryError, "folder")
-    check_refused(lambda: as_output_path(tmp_path, force=True), IsADirectoryError, "folder")
-    check_refused(lambda: as_output_path(tmp_path / "old.png"), FileExistsError, "exists; give another name", "force")
-    check_refused(lambda: as_output_path("/dev/null", force=True), FileExistsError, "regular file")
-    check_refused(lambda: as_output_path(3), TypeError, "path")
+    expect_one_line_error(lambda: as_output_path(tmp_path / "no" / "x.png"), FileNotFoundError, "no folder", "x.png")
+    expect_one_line_error(lambda: as_output_path(tmp_path), IsADirectoryError, "folder")
+    expect_one_line_error(lambda: as_output_path(tmp_path, force=True), IsADirectoryError, "folder")
+    expect_one_line_error(
+        lambda: as_output_path(tmp_path / "old.png"), FileExistsError, "exists; give another name", "force"
+    )
+    expect_one_line_error(lambda: as_output_path("/dev/null", force=True), FileExistsError, "regular file")
+    expect_one_line_error(lambda: as_output_path(3), TypeError, "path")
     assert as_output_path(tmp_path / "old.png", force=True) == tmp_path / "old.png"
     assert as_output_path(str(tmp_path / "new.png")) == tmp_path / "new.png"
 
 
 def test_a_name_with_a_line_break_still_gives_one_line(tmp_path):
-    check_refused(lambda: as_output_path(tmp_path / "a\nb" / "x.png"), FileNotFoundError, "a\\nb")
+    expect_one_line_error(lambda: as_output_path(tmp_path / "a\nb" / "x.png"), FileNotFoundError, "a\\nb")
 
 
 @pytest.mark.parametrize("name", ["image.png", "image.tif", "image.npy", "image.npz", "image.pgm", "image.jpg"])
 def test_an_old_file_is_replaced_only_by_force(tmp_path, name):
     path = tmp_path / name
     path.write_text("old")
-    check_refused(lambda: write_image(path, IMAGE), FileExistsError, name)
+    expect_one_line_error(lambda: write_image(path, IMAGE), FileExistsError, name)
     assert path.read_text() == "old"
     write_image(path, IMAGE, force=True)
     assert path.read_bytes()[:3] != b"old" and names(tmp_path) == [name]
@@ -72,7 +74,9 @@ def test_labels_and_models_are_replaced_only_by_force(tmp_path):
     for name, write in (("labels.png", write_labels), ("model.npz", save_model)):
         what = IMAGE if write is write_labels else mrf
         write(tmp_path / name, what)
-        check_refused(lambda name=name, write=write, what=what: write(tmp_path / name, what), FileExistsError, name)
+        expect_one_line_error(
+            lambda name=name, write=write, what=what: write(tmp_path / name, what), FileExistsError, name
+        )
         write(tmp_path / name, what, force=True)
 
 
@@ -84,7 +88,7 @@ def test_a_file_that_appeared_meanwhile_is_not_overwritten(tmp_path):
             temporary.write_text("new")
             path.write_text("another program's")
 
-    check_refused(write, FileExistsError, "exists")
+    expect_one_line_error(write, FileExistsError, "exists")
     assert path.read_text() == "another program's" and names(tmp_path) == ["note.txt"]
 
 
@@ -92,7 +96,7 @@ def test_a_file_that_appeared_meanwhile_is_not_overwritten(tmp_path):
     "error", [KeyboardInterrupt(), ValueError("no"), OSError(errno.ENOSPC, "No space left on device")]
 )
 @pytest.mark.parametrize("old", [None, "old"])
-def test_whatever_goes_wrong_nothing_is_left_and_the_old_file_stays(tmp_path, error, old):
+def test_a_failed_write_leaves_no_temporary_and_keeps_the_old_file(tmp_path, error, old):
     path = tmp_path / "note.txt"
     if old:
         path.write_text(old)
@@ -103,13 +107,13 @@ def test_whatever_goes_wrong_nothing_is_left_and_the_old_file_stays(tmp_path, er
     assert not old or path.read_text() == old
 
 
-def test_a_full_disk_is_named_in_one_line(tmp_path):
+def test_a_write_to_a_full_disk_is_an_error_in_one_line(tmp_path):
     def write():
         with write_atomically(tmp_path / "note.txt") as temporary, temporary.open("wb") as file:
             file.write(b"half")
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(temporary))
 
-    error = check_refused(write, OSError)
+    error = expect_one_line_error(write, OSError)
     path = tmp_path / "note.txt"
     assert str(error) == f"could not write {path}: No space left on device; nothing was left behind"
     assert error.errno == errno.ENOSPC
@@ -151,7 +155,7 @@ def test_a_write_that_the_system_stops_half_way_leaves_the_old_file(tmp_path, na
     assert names(tmp_path) == [name] and path.read_text() == "old"
 
 
-def test_a_link_stays_a_link(tmp_path):
+def test_a_symbolic_link_is_kept_and_its_target_replaced(tmp_path):
     (tmp_path / "real.npy").write_text("old")
     (tmp_path / "link.npy").symlink_to(tmp_path / "real.npy")
     write_image(tmp_path / "link.npy", IMAGE, force=True)

@@ -7,7 +7,7 @@ import pytest
 
 import treefield as tf
 from file_limits import SPINS, VARIABLE, flat_png, memory_below
-from one_line import check_refused
+from one_line import expect_one_line_error
 from treefield.io import read_image, read_model, write_image, write_model
 from treefield.io.limits import TooLargeError, check_unpacked
 
@@ -34,43 +34,51 @@ def packed_image(path):
     [(f"x{suffix}", packed_model, read_model) for suffix in (".uai.gz", ".uai.xz", ".cfn.gz", ".npz")]
     + [(f"x{suffix}", packed_image, read_image) for suffix in (".png", ".jpg", ".tif", ".npz")],
 )
-def test_what_unpacks_to_more_than_the_limit_is_refused_until_the_limit_is_raised(
+def test_a_file_that_unpacks_to_more_than_the_limit_is_refused_until_it_is_raised(
     tmp_path, monkeypatch, name, make, read
 ):
     path = tmp_path / name
     make(path)
     monkeypatch.setenv(VARIABLE, "100kB")
-    error = check_refused(lambda: read(path), TooLargeError, str(path), "unpacks to", "the limit is 100 kB", VARIABLE)
+    error = expect_one_line_error(
+        lambda: read(path), TooLargeError, str(path), "unpacks to", "the limit is 100 kB", VARIABLE
+    )
     assert error.args[0].endswith("MB to read it")
     advice = "5MB" if "more than" in error.args[0] else error.args[0].partition("=")[2].split()[0]
     for enough in ("5 MB", "5000000", advice):
         monkeypatch.setenv(VARIABLE, enough)
         assert read(path).size
     monkeypatch.setenv(VARIABLE, "plenty")
-    check_refused(lambda: read(path), TooLargeError, str(path), f"{VARIABLE} must be", "'plenty'")
+    expect_one_line_error(lambda: read(path), TooLargeError, str(path), f"{VARIABLE} must be", "'plenty'")
 
 
-def test_the_limit_grows_with_the_file(tmp_path, monkeypatch):
+def test_the_limit_on_unpacked_bytes_grows_with_the_file(tmp_path, monkeypatch):
     path = tmp_path / "x.png"
     for size, limit in ((1000, 512_000_000), (10_000_000, 1_000_000_000)):
         with path.open("wb") as file:
             file.truncate(size)
         check_unpacked(path, limit)
-        check_refused(lambda limit=limit: check_unpacked(path, limit + 1), TooLargeError, str(path), "the limit is")
-    check_refused(lambda: check_unpacked(path, 2 * limit), TooLargeError, "unpacks to 2 GB", f"{VARIABLE}=2000MB")
+        expect_one_line_error(
+            lambda limit=limit: check_unpacked(path, limit + 1), TooLargeError, str(path), "the limit is"
+        )
+    expect_one_line_error(
+        lambda: check_unpacked(path, 2 * limit), TooLargeError, "unpacks to 2 GB", f"{VARIABLE}=2000MB"
+    )
 
 
 def test_a_small_text_that_unpacks_to_much_is_refused_by_default(tmp_path):
     path = tmp_path / "x.uai.xz"
     path.write_bytes(lzma.compress(b"MARKOV" + b" " * 40_000_000, preset=0))
-    check_refused(lambda: read_model(path), TooLargeError, str(path), "more than 32 MB", VARIABLE)
+    expect_one_line_error(lambda: read_model(path), TooLargeError, str(path), "more than 32 MB", VARIABLE)
 
 
 def test_a_small_png_that_unpacks_to_much_is_refused_by_default(tmp_path):
     path = tmp_path / "x.png"
     flat_png(path, 24_000, 24_000)
     with memory_below(10_000_000):
-        check_refused(lambda: read_image(path), TooLargeError, str(path), "unpacks to 576 MB", "512 MB", "=576MB")
+        expect_one_line_error(
+            lambda: read_image(path), TooLargeError, str(path), "unpacks to 576 MB", "512 MB", "=576MB"
+        )
 
 
 def test_files_that_are_not_packed_have_no_limit(tmp_path, monkeypatch):

@@ -1,8 +1,19 @@
-"""A few tests of kernels, run again with bounds checks: no load, store or gather leaves its array."""
+"""Kernels compiled with bounds checks: no load, store or gather leaves its array, and every answer stays the same."""
 
-import pathlib
+import os
+import subprocess
+import sys
 
-TESTS = pathlib.Path(__file__).parents[1]
-CHECKED = [
-    "kernels/test_lines.py::test_few_lines_are_searched_exactly",
-]
+import checked_searches
+
+
+def test_checked_kernels_stay_within_their_arrays_and_find_the_same_energies():
+    done = subprocess.run(
+        [sys.executable, checked_searches.__file__],
+        env={**os.environ, "TREEFIELD_CHECKED": "1"},
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == checked_searches.energies()

@@ -81,7 +81,7 @@ def test_the_lower_envelope_agrees_with_the_table(weight):
         assert by_envelope.fun == pytest.approx(by_table.fun, rel=1e-6)
 
 
-def test_low_memory_gives_the_same_labels():
+def test_a_sweep_with_low_memory_gives_the_same_labels():
     for kind in ("potts", "table", "edge-tables", "linear"):
         for shape in ((19, 23), (5, 6, 7)):
             case = random_case(3, kind, shape, 4, KIND_DTYPES[kind][0])
@@ -93,7 +93,7 @@ def test_low_memory_gives_the_same_labels():
 @pytest.mark.parametrize("trees", ["bands", "alternating"])
 @pytest.mark.parametrize("order", ["fixed", "random"])
 @pytest.mark.parametrize("shape", [(300, 260), (40, 60, 40)])
-def test_the_answer_does_not_depend_on_the_number_of_threads(trees, order, shape):
+def test_a_sweep_does_not_depend_on_the_number_of_threads(trees, order, shape):
     case = random_case(1, "potts", shape, 4, "uint8")
     runs = [tf.t_icm(case.mrf(), trees=trees, order=order, maxiter=3, rng=5, threads=threads) for threads in (1, 2, 5)]
     for run in runs[1:]:

@@ -20,14 +20,14 @@ def strides(shape):
     return np.array([math.prod(shape[axis + 1 :]) for axis in range(len(shape))])
 
 
-def found_segments(x):
+def kernel_segments(x):
     numbers = np.full(x.size, -7, np.int32)
     count = regions.label_segments(x.reshape(-1), np.array(x.shape), strides(x.shape), numbers)
     return count, numbers
 
 
-def found_across(x, seed):
-    count, numbers = found_segments(x)
+def kernel_labels_across(x, seed):
+    count, numbers = kernel_segments(x)
     found = np.full(count, -1, np.int32)
     keys = np.zeros(count, np.uint64)
     regions.labels_across(x.reshape(-1), strides(x.shape), np.array(x.shape), numbers, np.uint64(seed), keys, found)
@@ -60,7 +60,7 @@ def test_segments_are_those_of_flood_filling(shape):
         for _ in range(5):
             x = rng.integers(labels, size=shape, dtype=np.int32)
             expected = naive_search.segments(x)
-            count, numbers = found_segments(x)
+            count, numbers = kernel_segments(x)
             assert count == len(expected)
             np.testing.assert_array_equal(numbers.reshape(shape), naive_search.numbered(shape, expected))
 
@@ -72,7 +72,7 @@ def test_a_segment_that_meets_itself_again_is_one():
     spiral = np.array([[1, 1, 1, 1, 1], [0, 0, 0, 0, 1], [1, 1, 1, 0, 1], [1, 0, 0, 0, 1], [1, 1, 1, 1, 1]], np.int32)
     rings = np.stack([spiral, np.ones((5, 5), np.int32), spiral[::-1]])
     for x in (comb, comb[::-1].copy(), comb.T.copy(), spiral, spiral.T.copy(), rings):
-        count, numbers = found_segments(x)
+        count, numbers = kernel_segments(x)
         np.testing.assert_array_equal(
             numbers.reshape(x.shape), naive_search.numbered(x.shape, naive_search.segments(x))
         )
@@ -83,7 +83,7 @@ def test_a_segment_that_meets_itself_again_is_one():
 def test_segments_are_described_by_their_sizes_and_labels_and_relabelled_whole(shape):
     rng = np.random.default_rng(1)
     x = rng.integers(3, size=shape, dtype=np.int32)
-    count, numbers = found_segments(x)
+    count, numbers = kernel_segments(x)
     sizes, labels = np.zeros(count, np.int32), np.full(count, -1, np.int32)
     regions.describe_segments(x.reshape(-1), numbers, sizes, labels)
     expected = naive_search.segments(x)
@@ -99,7 +99,7 @@ def test_the_label_across_the_border_of_a_segment_is_that_of_a_neighbour(shape):
     rng = np.random.default_rng(2)
     for seed in range(10):
         x = rng.integers(4, size=shape, dtype=np.int32)
-        for segment, label in zip(naive_search.segments(x), found_across(x, seed), strict=True):
+        for segment, label in zip(naive_search.segments(x), kernel_labels_across(x, seed), strict=True):
             border = naive_search.border(x, segment)
             assert label in border if border else label == -1  # -1: left alone
 
@@ -112,14 +112,14 @@ def test_every_edge_of_the_border_is_as_likely():
     deep[[0, 2], 1, 1:3] = 4
     for x, edges in ((flat, {1: 3, 2: 2, 3: 1}), (deep, {1: 3, 2: 2, 3: 1, 4: 4})):
         number = next(k for k, segment in enumerate(naive_search.segments(x)) if x[min(segment)] == 0)
-        drawn = [found_across(x, seed)[number] for seed in range(6000)]
+        drawn = [kernel_labels_across(x, seed)[number] for seed in range(6000)]
         for label, count in edges.items():
             assert drawn.count(label) / len(drawn) == pytest.approx(count / sum(edges.values()), abs=0.03)
 
 
 def test_segments_draw_their_neighbours_by_themselves():
     x = np.array([[1, 0, 2, 9, 1, 0, 2]], np.int32)
-    drawn = [found_across(x, seed)[[1, 5]] for seed in range(3000)]
+    drawn = [kernel_labels_across(x, seed)[[1, 5]] for seed in range(3000)]
     both = {pair: sum(tuple(found) == pair for found in drawn) for pair in [(1, 1), (1, 2), (2, 1), (2, 2)]}
     assert sum(both.values()) == 3000 and all(650 < count < 850 for count in both.values()), both
 

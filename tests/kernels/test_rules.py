@@ -287,19 +287,19 @@ class WithMargin(NamedTuple):
         return np.zeros(1)
 
 
-def parts():
+def compiled_parts():
     return {name: value for name, value in vars(rule.lane_rules[PottsRule]).items() if name != "label_count"}
 
 
 def test_a_rule_without_its_rounding_margin_is_refused():
     with pytest.raises(TypeError, match="the rule NoMargin lacks message_error"):
-        rule.register(NoMargin, **parts())
+        rule.register(NoMargin, **compiled_parts())
     assert NoMargin not in rule.lane_rules
 
 
-@pytest.mark.parametrize("missing", parts())
+@pytest.mark.parametrize("missing", compiled_parts())
 def test_a_rule_that_lacks_a_compiled_part_is_refused(missing):
-    given_parts = parts()
+    given_parts = compiled_parts()
     del given_parts[missing]
     with pytest.raises(TypeError, match=f"the rule WithMargin lacks {missing}"):
         rule.register(WithMargin, **given_parts)

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import treefield as tf
-from small import check_refused
+from small import check_raises
 
 KINDS = (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph)
 TABLE = np.array([[0, 1, 5], [2, 0, 1], [7, 3, 0]])  # asymmetric
@@ -40,7 +40,7 @@ def labellings(sites, labels):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_networkx_weights_of_one_cost(kind):
+def test_from_networkx_reads_edge_weights_of_a_shared_cost(kind):
     graph = small_graph(kind)
     for pairwise, table in ((tf.Potts(2), 2 * (1 - np.eye(3))), (TABLE, TABLE), (tf.Table(TABLE), TABLE)):
         mrf = tf.GraphMRF.from_networkx(graph, "unary", pairwise, offset=1.5)
@@ -51,7 +51,7 @@ def test_networkx_weights_of_one_cost(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("weight", ["weight", None, "nothing of the kind"])
-def test_networkx_tables_of_edges(kind, weight):
+def test_from_networkx_reads_a_table_from_every_edge(kind, weight):
     graph = small_graph(kind)
     mrf = tf.GraphMRF.from_networkx(graph, pairwise="cost", weight=weight)
     for x in labellings(5, 3):
@@ -64,7 +64,7 @@ def test_networkx_tables_of_edges(kind, weight):
         assert mrf.energy(x) == expected
 
 
-def test_unaries_may_be_given_in_four_ways():
+def test_from_networkx_accepts_unaries_in_four_forms():
     graph = small_graph()
     given = {node: graph.nodes[node]["unary"] for node in graph}
     ways = ["unary", given, given.__getitem__, list(given.values()), np.array(list(given.values()))]
@@ -73,7 +73,7 @@ def test_unaries_may_be_given_in_four_ways():
         assert [costs.tolist() for costs in mrf.unaries] == [costs.tolist() for costs in models[0].unaries]
 
 
-def test_nodes_may_have_their_own_numbers_of_labels():
+def test_from_networkx_accepts_a_label_count_per_node():
     graph = nx.path_graph(3)
     nx.set_node_attributes(graph, {0: [0, 1], 1: [1, 0, np.inf], 2: [4]}, "unary")
     nx.set_edge_attributes(graph, {(0, 1): np.ones((2, 3)), (1, 2): [[1], [2], [3]]}, "pairwise")
@@ -83,7 +83,7 @@ def test_nodes_may_have_their_own_numbers_of_labels():
     assert mrf.energy([0, 2, 0]) == np.inf
 
 
-def test_graphs_without_edges():
+def test_graphs_without_edges_are_converted():
     graph = nx.empty_graph(3)
     for pairwise in (tf.Potts(1), "pairwise"):
         mrf = tf.GraphMRF.from_networkx(graph, np.eye(3), pairwise)
@@ -91,7 +91,7 @@ def test_graphs_without_edges():
     assert tf.GraphMRF.from_scipy_sparse(sp.coo_array((3, 3)), np.eye(3), tf.Potts(1)).energy([0, 1, 2]) == 3
 
 
-def test_labels_go_back_to_nodes():
+def test_labels_of_a_networkx_graph_map_back_to_its_nodes():
     graph = nx.relabel_nodes(nx.grid_2d_graph(3, 4), str)
     wanted = {node: site % 2 for site, node in enumerate(graph)}
     mrf = tf.GraphMRF.from_networkx(graph, lambda node: [wanted[node], 1 - wanted[node]], tf.Potts(0.1))
@@ -118,16 +118,16 @@ def test_labels_go_back_to_nodes():
         ({"weight": 2.0}, TypeError, "weight must be the name of an edge attribute"),
     ],
 )
-def test_networkx_errors_name_the_node_or_the_edge(change, error, message):
+def test_from_networkx_errors_name_the_node_or_the_edge(change, error, message):
     arguments = {"graph": small_graph(), "unary": "unary", "pairwise": tf.Potts(1)} | change
-    check_refused(lambda: tf.GraphMRF.from_networkx(**arguments), error, message)
+    check_raises(lambda: tf.GraphMRF.from_networkx(**arguments), error, message)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, "heavy", None, [1, 2]])
-def test_weights_that_are_none_are_refused(value):
+def test_from_networkx_refuses_bad_edge_weights(value):
     graph = nx.path_graph(2)
     graph.edges[0, 1]["weight"] = value
-    check_refused(
+    check_raises(
         lambda: tf.GraphMRF.from_networkx(graph, np.eye(2), tf.Potts(1)),
         (TypeError, ValueError),
         "'weight' of edge 0, 1",
@@ -144,7 +144,7 @@ def random_weights(seed=0):
     "layout", [sp.coo_array, sp.csr_array, sp.csc_matrix, sp.lil_matrix, sp.dok_array, sp.dia_array]
 )
 @pytest.mark.parametrize("shape", ["symmetric", "upper", "lower"])
-def test_sparse_matrices(layout, shape):
+def test_from_scipy_sparse_accepts_every_layout_symmetric_or_triangular(layout, shape):
     upper = random_weights()
     matrix = {"symmetric": upper + upper.T, "upper": upper, "lower": upper.T}[shape]
     unaries = np.random.default_rng(1).integers(0, 9, (6, 3))
@@ -158,22 +158,22 @@ def test_sparse_matrices(layout, shape):
         assert len(mrf.edges) == np.count_nonzero(upper)
 
 
-def test_sparse_zeros_duplicates_and_the_diagonal():
+def test_from_scipy_sparse_drops_zeros_and_sums_duplicates_and_the_diagonal():
     row, column, data = [0, 0, 1, 2, 2], [1, 1, 2, 2, 0], [1.0, 2.0, 0.0, 5.0, 0.0]
     matrix = sp.coo_array((data, (row, column)), shape=(3, 3))
     mrf = tf.GraphMRF.from_scipy_sparse(matrix, np.zeros((3, 2)), np.array([[1, 4], [4, 2]]))
     assert mrf.edges.tolist() == [[0, 1]] and mrf.weights.tolist() == [3]
     assert mrf.energy([0, 1, 1]) == 3 * 4 + 5 * 2
-    assert matrix.data.tolist() == data  # as it was
+    assert matrix.data.tolist() == data  # unchanged
 
 
-def test_sparse_weights_that_differ_by_rounding_are_one():
+def test_from_scipy_sparse_accepts_symmetry_up_to_rounding():
     matrix = sp.csr_array(np.array([[0, 0.1 + 0.2], [0.3, 0]]))
     assert tf.GraphMRF.from_scipy_sparse(matrix, np.zeros((2, 2)), tf.Potts(1)).weights.tolist() == [0.1 + 0.2]
 
 
 @pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32])
-def test_sparse_dtypes(dtype):
+def test_from_scipy_sparse_accepts_every_real_dtype(dtype):
     matrix = sp.csr_array(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], dtype))
     mrf = tf.GraphMRF.from_scipy_sparse(matrix, [[0, 1], [0, 1, 2], [3, 0]], tf.Potts(2))
     assert mrf.energy([0, 2, 1]) == 6
@@ -192,13 +192,13 @@ def test_sparse_dtypes(dtype):
         (sp.coo_array([[0, 1, 0], [0, 0, 0], [1, 0, 0]]), ValueError, "neither symmetric nor triangular"),
     ],
 )
-def test_sparse_errors(matrix, error, message):
-    check_refused(lambda: tf.GraphMRF.from_scipy_sparse(matrix, np.zeros((3, 2)), tf.Potts(1)), error, message)
+def test_from_scipy_sparse_refuses_bad_matrices(matrix, error, message):
+    check_raises(lambda: tf.GraphMRF.from_scipy_sparse(matrix, np.zeros((3, 2)), tf.Potts(1)), error, message)
 
 
-def test_sparse_errors_of_unaries_are_those_of_the_model():
+def test_from_scipy_sparse_refuses_bad_unaries():
     for unaries in (3, np.array(3.0), [1, 2, 3]):
-        check_refused(
+        check_raises(
             lambda given=unaries: tf.GraphMRF.from_scipy_sparse(sp.eye_array(3), given, tf.Potts(1)),
             ValueError,
             "unaries",

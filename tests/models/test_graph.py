@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import naive
 import naive_graph
 import treefield as tf
-from small import check_refused
+from small import check_raises
 from small_graphs import KINDS, graphs, random_labels
 from strategies import ALL_KINDS, KIND_DTYPES, random_case
 
@@ -26,7 +26,7 @@ def near(value):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_energy_is_the_naive_one(kind):
+def test_the_energy_of_a_graph_equals_the_naive_one(kind):
     @settings(max_examples=50)
     @given(graphs(kinds=[kind]), st.integers(0, 99))
     def check(case, seed):
@@ -40,7 +40,7 @@ def test_the_energy_is_the_naive_one(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_costs_come_back_as_they_went_in(kind):
+def test_a_graph_returns_the_costs_it_was_given(kind):
     @settings(max_examples=30)
     @given(graphs(kinds=[kind]))
     def check(case):
@@ -59,7 +59,7 @@ def test_costs_come_back_as_they_went_in(kind):
     check()
 
 
-def test_parallel_edges_are_one():
+def test_parallel_edges_are_merged():
     edges = [(0, 1), (1, 2), (0, 1), (1, 0)]
     mrf = tf.GraphMRF(np.zeros((3, 2)), edges, POTTS, weights=[1, 2, 3, 4])
     assert mrf.edges.tolist() == [[0, 1], [1, 2]] and mrf.weights.tolist() == [8, 2]
@@ -70,7 +70,7 @@ def test_parallel_edges_are_one():
     assert alike.weights.tolist() == [4, 2] and repr(alike.pairwise) == repr(tf.Table(TABLE))
 
 
-def test_edges_of_weight_zero_are_none():
+def test_edges_of_weight_zero_are_dropped():
     forbidding = tf.Table([[0, np.inf], [np.inf, 0]])
     for pairwise in (POTTS, forbidding, [forbidding] * 4, np.array([forbidding.V] * 4)):
         mrf = tf.GraphMRF(np.zeros((3, 2)), [(0, 1), (1, 2), (2, 2), (1, 2)], pairwise, weights=[0, 1, 0, 0])
@@ -93,7 +93,7 @@ def test_a_table_that_is_given_for_many_edges_is_kept_once():
     assert mrf.backend.kernel_graph.tables.size < 20
 
 
-def test_a_function_of_two_labels_is_a_table():
+def test_a_function_of_two_labels_becomes_the_table_of_a_graph():
     mrf = tf.GraphMRF(np.zeros((2, 3)), [(0, 1)], lambda a, b: 10 * a + b)
     np.testing.assert_array_equal(mrf.edge_costs(0), [[0, 1, 2], [10, 11, 12], [20, 21, 22]])
 
@@ -110,7 +110,7 @@ def test_a_function_of_two_labels_is_a_table():
         ),
     ],
 )
-def test_a_model_says_what_it_is(model, expected):
+def test_the_repr_of_a_graph_names_its_parts(model, expected):
     assert repr(model()) == f"GraphMRF(sites=2, {expected})"
 
 
@@ -155,7 +155,7 @@ def test_a_grid_is_a_graph_of_the_same_energies(kind, shape):
             assert graph.energy(x.reshape(-1)) == near(mrf.energy(x))
 
 
-def test_a_grid_that_forbids_is_a_graph_that_does():
+def test_to_graph_keeps_the_forbidden_costs_of_a_grid():
     for kind in ("table", "edge-tables"):
         case = random_case(1, kind, (3, 4), 3, "float32", forbidden=True)
         mrf, energies = case.mrf(), []
@@ -170,7 +170,7 @@ def test_a_grid_that_forbids_is_a_graph_that_does():
 
 @settings(max_examples=60)
 @given(graphs(), st.integers(0, 99), st.integers(0, 2**9 - 1))
-def test_components_are_the_naive_ones(case, seed, choice):
+def test_components_of_a_graph_equal_the_naive_ones(case, seed, choice):
     mrf, model = case.mrf(), case.merged
     x, y = random_labels(case, seed), random_labels(case, seed + 1)
     numbers, finite, forbidden = mrf.backend.components(x, y)
@@ -207,10 +207,10 @@ def test_components_are_the_naive_ones(case, seed, choice):
         ([0, [1], 0], TypeError, "x must be an array of integer labels, but its rows differ"),
     ],
 )
-def test_a_labelling_that_is_none_is_refused(x, error, message):
+def test_a_graph_refuses_a_bad_labelling(x, error, message):
     mrf = tf.GraphMRF([[0, 1], [0, 1, 2], [0, 1, 2, 3]], [(0, 1)], POTTS)
-    check_refused(lambda: mrf.energy(x), error, message)
-    check_refused(lambda: tf.merge(mrf, [0, 0, 0], x), error, message.replace("x", "y", 1))
+    check_raises(lambda: mrf.energy(x), error, message)
+    check_raises(lambda: tf.merge(mrf, [0, 0, 0], x), error, message.replace("x", "y", 1))
 
 
 EDGE = [(0, 1)]
@@ -258,17 +258,17 @@ EDGE = [(0, 1)]
         ((np.eye(2), EDGE, np.zeros((1, 2))), {}, ValueError, r"pairwise has shape \(1, 2\), expected \(2, 2\)"),
     ],
 )
-def test_a_graph_that_is_none_is_refused(arguments, options, error, message):
-    check_refused(lambda: tf.GraphMRF(*arguments, **options), error, message)
+def test_bad_arguments_of_a_graph_are_refused(arguments, options, error, message):
+    check_raises(lambda: tf.GraphMRF(*arguments, **options), error, message)
 
 
 @pytest.mark.parametrize("edges", [[(0, 1)], [(0, 1), (1, 2)], [(0, 1), (0, 1)], [(0, 1), (1, 0)], [(0, 0)]])
 @pytest.mark.parametrize("own", [False, True])
-def test_a_negative_weight_of_a_forbidden_pair_is_refused(edges, own):
+def test_a_graph_refuses_a_negative_weight_of_a_forbidden_pair(edges, own):
     table = np.array([[np.inf, 1], [3, 0]])
     weights = np.array([-1, 1])[: len(edges)]
     pairwise = [table] * len(edges) if own else table
-    check_refused(
+    check_raises(
         lambda: tf.GraphMRF(np.zeros((3, 2)), edges, pairwise, weights=weights),
         ValueError,
         r"a negative weight \(-1\) times a forbidden \(\+inf\) cost of pairwise",

@@ -77,12 +77,12 @@ def test_a_weight_of_zero_is_no_edge_even_for_a_forbidden_pair():
     assert mrf.energy([[0, 1]]) == 0
 
 
-def test_a_function_of_two_labels_is_a_table():
+def test_a_function_of_two_labels_becomes_the_table_of_a_grid():
     mrf = tf.GridMRF(np.zeros((1, 2, 3)), lambda a, b: 10 * a + b)
     np.testing.assert_array_equal(mrf.pairwise.table(3), [[0, 1, 2], [10, 11, 12], [20, 21, 22]])
 
 
-def test_label_counts_and_size():
+def test_a_grid_has_its_label_counts_and_size():
     mrf = tf.GridMRF(np.zeros((2, 3, 4, 5)), tf.Potts(1))
     assert mrf.shape == (2, 3, 4) and mrf.size == 24 and mrf.n_labels == 5
     counts = mrf.backend.label_counts

@@ -8,7 +8,7 @@ import pytest
 import naive_lattice
 import treefield as tf
 from lattices import Case
-from small import check_refused
+from small import check_raises
 from treefield.backends.grid.lattice import directions
 
 RINGS = [None, (True, False), (False, True), (True, True)]
@@ -19,14 +19,14 @@ SMALL = [((3, 4), 2, None), ((3, 3), 1, (True, True)), ((3, 3), 2, (True, False)
 
 
 @pytest.mark.parametrize(("dimensions", "connectivity"), naive_lattice.STEPS)
-def test_directions_come_in_a_fixed_order(dimensions, connectivity):
+def test_lattice_directions_come_in_a_fixed_order(dimensions, connectivity):
     assert directions(dimensions, connectivity) == naive_lattice.STEPS[dimensions, connectivity]
 
 
 @pytest.mark.parametrize("kind", ["table", "edge-tables"])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(("shape", "connectivity", "periodic"), LATTICES)
-def test_the_energy_is_the_sum_over_all_sites_and_edges(shape, connectivity, periodic, masked, kind):
+def test_the_energy_of_a_lattice_is_the_sum_over_all_sites_and_edges(shape, connectivity, periodic, masked, kind):
     case = Case(1, shape, kind, connectivity=connectivity, periodic=periodic, masked=masked)
     for _ in range(5):
         x = case.random()
@@ -43,7 +43,7 @@ def test_one_number_per_direction_is_a_weight_for_all_its_edges(shape, connectiv
 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(("shape", "connectivity", "periodic"), LATTICES)
-def test_components_add_up_and_can_be_taken_one_by_one(shape, connectivity, periodic, masked):
+def test_components_of_a_lattice_add_up_and_can_be_taken_one_by_one(shape, connectivity, periodic, masked):
     case = Case(3, shape, connectivity=connectivity, periodic=periodic, masked=masked)
     for share in (0.1, 0.3):
         x = case.random()
@@ -59,7 +59,7 @@ def test_components_add_up_and_can_be_taken_one_by_one(shape, connectivity, peri
 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(("shape", "connectivity", "periodic"), LATTICES)
-def test_sweeps_never_raise_the_energy_and_tell_the_change(shape, connectivity, periodic, masked):
+def test_sweeps_of_a_lattice_never_raise_the_energy_and_return_the_change(shape, connectivity, periodic, masked):
     case = Case(4, shape, connectivity=connectivity, periodic=periodic, masked=masked)
     trees, x = case.mrf.backend.tree_set(), case.random()
     for _ in range(3):
@@ -134,20 +134,20 @@ def test_a_ring_of_trees_is_solved_exactly_where_a_mask_cuts_it():
         lambda mrf: tf.t_ils(mrf, jump=tf.moves.MessageJump(), maxiter=9, rng=0),
     ],
 )
-def test_where_there_is_no_site_the_label_is_0(connectivity, solve):
+def test_labels_of_masked_sites_are_0(connectivity, solve):
     case = Case(7, (7, 8), connectivity=connectivity, masked=True)
     res = solve(case.mrf)
     assert not res.x[~case.mask].any() and res.x.any() and res.x.dtype == np.int32
     assert res.fun == case.energy(res.x)
 
 
-def test_merging_leaves_out_what_does_not_exist():
+def test_merge_ignores_masked_sites():
     case = Case(8, (3, 4), connectivity=1, masked=True)
     merged = tf.merge(case.mrf, np.where(case.mask, 1, -1), np.where(case.mask, 2, 99))
     assert not merged[~case.mask].any()
 
 
-def test_a_mask_changes_nothing_that_was_given():
+def test_a_mask_does_not_change_the_given_arrays():
     unary, weights, mask = np.ones((3, 3, 2)), [np.ones((2, 3)), np.ones((3, 2))], np.eye(3, dtype=bool)
     given = [array.copy() for array in (unary, *weights, mask)]
     mrf = tf.GridMRF(unary, tf.Potts(1), weights=weights, mask=mask)
@@ -178,7 +178,7 @@ def test_messages_of_a_masked_grid_have_the_arithmetic_of_the_whole():
     assert tf.GridMRF(unary, tf.Potts(0.1), mask=mask).backend.dtype == np.float32
 
 
-def test_a_model_says_which_neighbours_and_sites_it_has():
+def test_the_repr_of_a_grid_names_its_neighbours_and_mask():
     unary, mask = np.zeros((3, 4, 2), np.uint8), np.arange(12).reshape(3, 4) > 4
     start = "GridMRF(shape=(3, 4), labels=2, dtype=uint8, pairwise=Potts(1)"
     assert repr(tf.GridMRF(unary, tf.Potts(1), mask=mask)) == f"{start}, 7 of 12 sites)"
@@ -242,6 +242,6 @@ UNARY = np.zeros((3, 4, 2))
         ),
     ],
 )
-def test_what_makes_no_grid_is_refused(keywords, error, message):
+def test_bad_connectivity_periodic_and_mask_are_refused(keywords, error, message):
     keywords = {"unary": UNARY, "pairwise": tf.Potts(1)} | keywords
-    check_refused(lambda: tf.GridMRF(**keywords), error, message)
+    check_raises(lambda: tf.GridMRF(**keywords), error, message)

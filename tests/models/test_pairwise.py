@@ -32,7 +32,7 @@ def rule(pairwise, labels, negative=False):
         (tf.Table(np.zeros((3, 3))), 3, False, "TableRule"),
     ],
 )
-def test_each_cost_picks_the_fast_rule_that_is_right(pairwise, labels, negative, name):
+def test_each_pairwise_cost_picks_its_fast_message_rule(pairwise, labels, negative, name):
     assert rule(pairwise, labels, negative) == name
 
 
@@ -44,7 +44,7 @@ def test_forbidden_pairs_on_edges_of_different_weights_are_capped(least, name):
     assert np.isfinite(rule.table).all() and rule.table.max() >= 64
 
 
-def test_tables_are_the_definitions():
+def test_the_table_of_a_pairwise_cost_equals_its_definition():
     values = [0.0, 2.5, 3.0]
     np.testing.assert_array_equal(tf.Potts(9).table(3), naive.potts(3))
     np.testing.assert_array_equal(tf.TruncatedLinear(9, 2.4).table(5), naive.truncated_linear(5, 2.4))
@@ -56,7 +56,7 @@ def test_tables_are_the_definitions():
 
 @pytest.mark.parametrize("labels", [3, 4, 7, 16])
 @pytest.mark.parametrize("cutoff", [0, 0.5, 1, 2, 4, 7, 30, np.inf])
-def test_the_window_agrees_with_the_table(labels, cutoff):
+def test_the_window_rule_gives_the_labels_of_the_table_rule(labels, cutoff):
     rng = np.random.default_rng(labels)
     unary = rng.integers(0, 60, (9, 11, labels)).astype(np.float32)
     x = rng.integers(labels, size=(9, 11))
@@ -65,7 +65,7 @@ def test_the_window_agrees_with_the_table(labels, cutoff):
         np.testing.assert_array_equal(tf.t_icm(tf.GridMRF(unary, pairwise), x, maxiter=2).x, by_table.x)
 
 
-def test_costs_print_as_they_are_written():
+def test_the_repr_of_a_pairwise_cost_is_its_constructor_call():
     assert repr(tf.Potts(20.0)) == "Potts(20)"
     assert repr(tf.TruncatedLinear(1.5, 2)) == "TruncatedLinear(1.5, 2)"
     assert repr(tf.Table([[0, 1], [1, 0]])) == "Table([[0.0, 1.0], [1.0, 0.0]])"

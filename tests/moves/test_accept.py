@@ -1,4 +1,4 @@
-"""What each acceptance takes, and what it says about it."""
+"""The changes that each acceptance takes, and the change of energy that it returns."""
 
 import json
 import math
@@ -46,11 +46,11 @@ def test_metropolis_takes_a_rise_with_the_probability_of_the_formula(beta, rise)
 
 
 @pytest.mark.parametrize("beta", [0, 0.3, 50, INF, None])
-def test_metropolis_always_takes_what_does_not_rise(beta):
+def test_metropolis_always_accepts_a_change_that_does_not_raise_the_energy(beta):
     assert frequency(Metropolis(beta), -1, 50) == frequency(Metropolis(beta), 0, 50) == 1
 
 
-def test_an_infinite_beta_is_greedy_and_a_beta_of_0_takes_all():
+def test_metropolis_with_infinite_beta_is_greedy_and_with_beta_0_accepts_all():
     for rise in (1e-6, 1, 8):
         assert frequency(Metropolis(INF), rise, 50) == frequency(Greedy(), rise, 50) == 0
         assert frequency(Metropolis(0), rise, 50) == frequency(Always(), rise, 50) == 1
@@ -70,7 +70,7 @@ def test_a_forbidden_cost_outweighs_any_finite_one(accept):
 
 
 @pytest.mark.parametrize("accept", [Always(), Metropolis(0)], ids=repr)
-def test_taking_all_takes_forbidden_costs_too(accept):
+def test_acceptances_of_everything_accept_forbidden_costs(accept):
     mrf = chain((0, INF, 0))
     x, change = accepted(accept, mrf, [[0]], [[1]], np.random.default_rng(0))
     assert x.tolist() == [[1]] and change is not None
@@ -85,7 +85,7 @@ def scripted(taken):
 
 @settings(max_examples=100)
 @given(st.lists(st.booleans(), max_size=200))
-def test_beta_is_adapted_by_the_papers_rule(script):
+def test_metropolis_adapts_beta_by_the_papers_rule(script):
     accept, rng = Metropolis(), np.random.default_rng(0)
     beta = 1.0
     assert accept.beta == beta
@@ -96,7 +96,7 @@ def test_beta_is_adapted_by_the_papers_rule(script):
         assert accept.beta == beta
 
 
-def test_a_fixed_beta_stays():
+def test_metropolis_keeps_a_fixed_beta():
     accept, rng = Metropolis(0.7), np.random.default_rng(0)
     for taken in 30 * [True] + 60 * [False]:
         accept(scripted(taken), np.zeros(1, np.int32), np.ones(1, np.int32), rng)
@@ -119,7 +119,7 @@ def test_beta_neither_overflows_nor_vanishes_in_a_long_run(taken):
     assert 1e-305 < accept.beta < 1e305
 
 
-def test_the_temperature_survives_json():
+def test_the_adapted_beta_survives_json():
     accept, again = Metropolis(), Metropolis()
     assert frequency(accept, 2, 100) > 0
     again.set_state(json.loads(json.dumps(accept.get_state())))
@@ -163,7 +163,7 @@ def test_greedy_per_component_is_merge(forbidden):
     ],
     ids=repr,
 )
-def test_the_answer_is_the_change_of_energy_or_none_where_x_stays(accept):
+def test_an_acceptance_returns_the_change_of_energy_or_none_where_x_stays(accept):
     answers = {True: 0, False: 0}
 
     @settings(max_examples=80)
@@ -236,7 +236,7 @@ def one_site(x, rng):
     return y
 
 
-def test_a_walk_never_returns_to_a_labelling_it_has_left():
+def test_unvisited_never_returns_to_a_labelling_it_has_left():
     mrf, left, none = chain((0, 0, 0), (0, 0, 0)), set(), 0
     for before, y, after, change in walk(Unvisited(Always()), mrf, 200, anywhere):
         if change is None:
@@ -251,7 +251,7 @@ def test_a_walk_never_returns_to_a_labelling_it_has_left():
 
 
 @pytest.mark.parametrize("length", [1, 3, 20])
-def test_a_walk_forgets_what_it_left_longest_ago(length):
+def test_unvisited_forgets_the_oldest_labelling_first(length):
     mrf, left, again = chain(*(3 * [(0, 0, 0)])), OrderedDict(), 0
     accept, ever = Unvisited(Always(), length=length), set()
     for before, y, after, change in walk(accept, mrf, 400, one_site):
@@ -273,7 +273,7 @@ def pieces(x, y):
 
 
 @pytest.mark.parametrize("rule", [Always(), Metropolis(0.5)], ids=repr)
-def test_a_piece_is_never_given_back_what_it_held(rule):
+def test_unvisited_never_gives_a_component_labels_it_held_before(rule):
     case = random_case(3, "potts", (3, 4), 3, "float32", integer=False)
     left, refused, taken = set(), 0, 0
     for before, y, after, change in walk(Unvisited(PerComponent(rule)), case.mrf(), 400, one_site_or_two):
@@ -303,7 +303,7 @@ def test_unvisited_leaves_the_rest_to_its_acceptance():
 
 
 @pytest.mark.parametrize("inner", [Metropolis, lambda: PerComponent(Metropolis())], ids=["whole", "pieces"])
-def test_the_memory_survives_json(inner):
+def test_the_memory_of_unvisited_survives_json(inner):
     case = random_case(3, "potts", (3, 4), 3, "float32", integer=False)
     accept, again = Unvisited(inner()), Unvisited(inner())
     *_, (_, _, x, _) = walk(accept, case.mrf(), 60, one_site)

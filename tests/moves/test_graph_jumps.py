@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import naive_graph
 import treefield as tf
-from small import check_memory_survives_json, check_refused
+from small import check_memory_survives_json, check_raises
 from small_graphs import graphs, grid_graph, random_graph, random_labels, spin_glass
 from treefield.moves import BallJump, BoxJump, HeatJump, MessageJump, MixedJump, PerComponent, SegmentJump, UniformJump
 
@@ -29,7 +29,7 @@ JUMPS = {
 
 
 @pytest.mark.parametrize("name", JUMPS)
-def test_a_jump_leads_to_a_labelling_and_follows_the_seed(name):
+def test_a_graph_jump_returns_a_labelling_and_follows_the_seed(name):
     @settings(max_examples=25)
     @given(graphs(), st.integers(0, 99))
     def check(case, seed):
@@ -47,7 +47,7 @@ def test_a_jump_leads_to_a_labelling_and_follows_the_seed(name):
 
 
 @pytest.mark.parametrize("name", JUMPS)
-def test_a_jump_changes_something_now_and_then(name):
+def test_a_graph_jump_changes_some_labels(name):
     case = random_graph(5, "potts", "any", sites=40)
     mrf, x, rng = case.mrf(), random_labels(case, 0), np.random.default_rng(0)
     assert sum((copy.deepcopy(JUMPS[name])(x, mrf, rng) != x).any() for _ in range(20)) > 10
@@ -85,7 +85,7 @@ def test_a_ball_has_the_sites_nearest_to_its_centre(size):
 
 @settings(max_examples=60)
 @given(graphs(), st.integers(0, 99), st.integers(1, 5))
-def test_the_best_label_of_a_ball_is_the_best(case, seed, size):
+def test_the_best_label_of_a_ball_equals_that_of_brute_force(case, seed, size):
     mrf, x = case.mrf(), random_labels(case, seed)
     jump = BallJump("best", size=(size, size), density=1e-9)  # one ball
     _, sites = mrf.backend.balls.draw(*jump._draw(mrf.size, np.random.default_rng(seed)))
@@ -126,7 +126,7 @@ def test_scrambled_sites_take_all_of_their_labels():
 
 
 @pytest.mark.parametrize("trees", [False, True])
-def test_heat_leads_to_labellings_of_low_energy(trees):
+def test_heat_jumps_lead_to_labellings_of_low_energy(trees):
     mrf, rng = grid_graph((10, 10), 3), np.random.default_rng(0)
     jump, x = HeatJump(sweeps=(30, 60), trees=trees), mrf.backend.random_labels(rng)
     energies = [mrf.energy(jump(x, mrf, rng)) for _ in range(5)]
@@ -135,7 +135,7 @@ def test_heat_leads_to_labellings_of_low_energy(trees):
 
 
 @pytest.mark.parametrize("trees", [False, True])
-def test_heat_goes_on_with_another_model(trees):
+def test_a_heat_jump_can_change_to_another_model(trees):
     jump = HeatJump(sweeps=(3, 9), trees=trees)
     for mrf in (grid_graph((4, 4), 3), spin_glass(9), grid_graph((4, 4), 3)):
         x = np.zeros(mrf.size, np.int32)
@@ -189,7 +189,7 @@ def test_a_mixture_has_the_jumps_that_suit_the_model():
     assert [type(inner) for inner in own.jumps] == [UniformJump]
 
 
-def test_what_a_mixture_has_learnt_of_a_graph_survives_json():
+def test_the_state_of_a_mixture_on_a_graph_survives_json():
     check_memory_survives_json(MixedJump, grid_graph((6, 6), 3))
 
 
@@ -221,20 +221,18 @@ def test_a_mixture_tries_all_its_jumps_and_searches_with_them():
         (lambda: HeatJump(temperatures=(1, 0)), ValueError, "temperatures must be above 0 and must not rise"),
     ],
 )
-def test_a_jump_out_of_range_is_refused(make, error, message):
-    check_refused(make, error, message)
+def test_a_graph_jump_with_a_parameter_out_of_range_is_refused(make, error, message):
+    check_raises(make, error, message)
 
 
 def test_jumps_of_grids_are_refused_on_graphs_and_the_other_way_round():
     graph, grid = grid_graph((4, 4)), tf.GridMRF(np.zeros((4, 4, 2)), tf.Potts(1))
     rng, x = np.random.default_rng(0), np.zeros(16, np.int32)
-    check_refused(lambda: BoxJump()(x, graph, rng), TypeError, "BoxJump is for grids, got a GraphMRF; use BallJump")
-    check_refused(lambda: MessageJump()(x, graph, rng), TypeError, "MessageJump")
-    check_refused(
+    check_raises(lambda: BoxJump()(x, graph, rng), TypeError, "BoxJump is for grids, got a GraphMRF; use BallJump")
+    check_raises(lambda: MessageJump()(x, graph, rng), TypeError, "MessageJump")
+    check_raises(
         lambda: BallJump()(x.reshape(4, 4), grid, rng), TypeError, r"BallJump is for graphs; on a GridMRF use BoxJump"
     )
     for jump in (BallJump(), HeatJump(), SegmentJump()):
         for wrong in (np.zeros(15, np.int32), np.zeros(16), np.full(16, 2, np.int32)):
-            check_refused(
-                lambda jump=jump, wrong=wrong: jump(wrong, graph, rng), ValueError, "x (must be|holds labels)"
-            )
+            check_raises(lambda jump=jump, wrong=wrong: jump(wrong, graph, rng), ValueError, "x (must be|holds labels)")

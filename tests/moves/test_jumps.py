@@ -1,4 +1,4 @@
-"""What each jump changes, and how often."""
+"""The sites and labels that each jump changes, and how often."""
 
 import copy
 from collections import Counter
@@ -14,7 +14,7 @@ import treefield as tf
 from treefield.backends.grid.regions import GridBoxes
 from treefield.moves import BetaJump, BoxJump, LevyJump, MixedJump, SegmentJump, UniformJump
 
-ENDLESS = 2**31 - 1  # so many labels that none is drawn twice
+ENDLESS = 2**31 - 1  # enough labels that none is drawn twice
 
 
 def model(shape, labels=4, seed=0):
@@ -187,7 +187,7 @@ def test_a_box_jump_fills_one_box_of_the_given_size_with_one_label(shape):
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_scrambled_box_gets_a_label_of_its_own_for_every_site(shape):
+def test_a_scrambled_box_gets_an_independent_label_for_every_site(shape):
     rng, x = np.random.default_rng(0), np.full(shape, 7, np.int32)
     for _ in range(50):
         y = BoxJump("scramble", size=(2, 6), density=ONE_BOX)(x, endless_model(shape), rng)
@@ -197,7 +197,7 @@ def test_a_scrambled_box_gets_a_label_of_its_own_for_every_site(shape):
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_box_set_to_a_neighbouring_label_gets_that_of_a_site_in_it_or_beside_it(shape):
+def test_a_box_set_to_a_neighbouring_label_gets_that_of_a_site_in_it_or_next_to_it(shape):
     rng, x = np.random.default_rng(0), np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
     inside = 0
     for _ in range(300):
@@ -211,7 +211,7 @@ def test_a_box_set_to_a_neighbouring_label_gets_that_of_a_site_in_it_or_beside_i
         np.testing.assert_array_equal(np.unique(y[box]), label)
         inside += all(s.start <= c < s.stop for s, c in zip(box, source, strict=True))
     if min(shape) > 1:
-        assert 30 < inside < 210  # and often enough beside it
+        assert 30 < inside < 210  # and often enough next to it
 
 
 @pytest.mark.parametrize("shape", [(12, 14), (6, 7, 8), (1, 60)], ids=str)
@@ -226,7 +226,7 @@ def test_a_box_set_to_its_best_label_is_the_best_of_all_constant_ones(shape):
         np.testing.assert_array_equal(np.unique(y[box]), int(np.argmin(costs)))
 
 
-def test_denser_jumps_hold_more_boxes():
+def test_denser_box_jumps_hold_more_boxes():
     rng, x = np.random.default_rng(0), np.full((60, 60), 7, np.int32)
     covered = []
     for density in (0.1, 0.3, 0.9):
@@ -251,7 +251,7 @@ def test_boxes_change_the_border_as_often_as_the_rest(label):
 
 @pytest.mark.parametrize("label", ["neighbour", "shift"])
 @pytest.mark.parametrize("name", ["2-D", "3-D", "one row", "one column"])
-def test_a_segment_changes_whole_to_what_it_may(name, label):
+def test_a_segment_jump_changes_whole_segments_to_allowed_labels(name, label):
     mrf, rng = MODELS[name], np.random.default_rng(0)
     changed = 0
     for _ in range(30):
@@ -270,7 +270,7 @@ def test_a_segment_changes_whole_to_what_it_may(name, label):
 
 
 @pytest.mark.parametrize("name", ["2-D", "3-D"])
-def test_segments_change_up_to_a_size(name):
+def test_a_segment_jump_changes_segments_up_to_a_size(name):
     mrf, rng = MODELS[name], np.random.default_rng(0)
     some = 0
     for _ in range(40):
@@ -296,7 +296,7 @@ def test_the_size_of_segments_is_drawn_log_uniformly_and_of_those_a_share_change
     np.testing.assert_allclose(frequency, expected, atol=0.035)
 
 
-def test_shifts_of_either_sign_up_to_the_greatest_are_as_likely_and_stop_at_the_last_label():
+def test_segment_shifts_are_equally_likely_and_stop_at_the_last_label():
     mrf, rng = model((1, 2), labels=20), np.random.default_rng(0)
     steps = Counter()
     for _ in range(6000):
@@ -316,11 +316,11 @@ def test_a_labelling_of_one_segment_has_no_neighbour_to_take():
 
 
 @pytest.mark.parametrize("jump", JUMPS, ids=lambda jump: repr(jump)[:40])
-def test_a_jump_is_told_by_its_repr(jump):
+def test_the_repr_of_a_jump_shows_its_settings(jump):
     names = {kind.__name__: kind for kind in (BetaJump, BoxJump, LevyJump, MixedJump, SegmentJump, UniformJump)}
     assert repr(eval(repr(jump), names)) == repr(jump)  # what a checkpoint compares
 
 
 @pytest.mark.parametrize("jump", [BoxJump, tf.moves.BallJump, SegmentJump])
-def test_label_may_be_spelled_neighbor(jump):
+def test_label_neighbour_may_be_spelled_neighbor(jump):
     assert repr(jump("neighbor")) == repr(jump("neighbour"))

@@ -31,9 +31,11 @@ def prepared(mrf, x, axis):
     return lines, space, np.flatnonzero(plan.active)
 
 
-def found_marginals(mrf, x, axis):
-    """What the kernel draws from, [site][label], the best of each site at 0: a step's min-marginals stay in its work
-    space."""
+def kernel_marginals(mrf, x, axis):
+    """The min-marginals that the kernel draws from, [site][label], the best of each site at 0.
+
+    A step leaves them in its workspace.
+    """
     from treefield.kernels.grid.packing import position
 
     lines, space, steps = prepared(mrf, x, axis)
@@ -56,7 +58,7 @@ def check_marginals(case, x, axis):
     sites, possible = (infinite == 0).any(axis=-1), infinite == 0
     expected = np.where(possible, finite, np.inf)[sites]
     expected -= expected.min(axis=-1, keepdims=True)
-    found = found_marginals(mrf, x, axis)[sites]
+    found = kernel_marginals(mrf, x, axis)[sites]
     found[found > mrf.backend.forbidden_cost / 2] = np.inf
     np.testing.assert_allclose(
         found, expected, rtol=0, atol=0 if case.integer else 1e-4 if mrf.backend.dtype == np.float32 else 1e-9
@@ -98,11 +100,11 @@ def test_forbidden_labels_are_not_drawn_where_another_is_possible(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("shape", "labels"), [((3, 12), 21), ((11, 17), 2)])
-def test_min_marginals_of_long_lines_and_many_labels(kind, shape, labels):
+def test_min_marginals_of_long_lines_and_many_labels_are_exact(kind, shape, labels):
     case = random_case(5, kind, shape, labels, KIND_DTYPES[kind][0])
     x = labelling(case.mrf())
     expected = min_marginals_by_search(case.unary, case.tables, x, -1)
-    np.testing.assert_array_equal(found_marginals(case.mrf(), x, -1), expected - expected.min(axis=-1, keepdims=True))
+    np.testing.assert_array_equal(kernel_marginals(case.mrf(), x, -1), expected - expected.min(axis=-1, keepdims=True))
 
 
 @settings(max_examples=60)
@@ -156,7 +158,7 @@ def test_the_same_seed_gives_the_same_jump_whatever_came_before(axis):
     np.testing.assert_array_equal(x, before)
 
 
-def test_the_default_scale_goes_with_the_costs_if_there_are_any():
+def test_the_default_temperature_scales_with_the_costs():
     unary, x = np.random.default_rng(0).random((30, 40, 3)), np.zeros((30, 40), int)
     y, z = (MessageJump()(x, tf.GridMRF(unary * scale, tf.Potts(0.4 * scale)), 0) for scale in (1.0, 2.0**20))
     np.testing.assert_array_equal(y, z)
@@ -171,7 +173,7 @@ def test_the_default_scale_goes_with_the_costs_if_there_are_any():
     np.testing.assert_array_equal(MessageJump()(np.ones((2, 3), int), tf.GridMRF(forced, tf.Potts(1)), 0), 1)
 
 
-def test_steps_may_be_shared_out():
+def test_drawing_the_steps_in_two_shares_gives_the_same_labels():
     case = random_case(0, "potts", (40, 9), 3, "float32")
     x = labelling(case.mrf())
     lines, _, steps = prepared(case.mrf(), x, -1)
@@ -180,14 +182,14 @@ def test_steps_may_be_shared_out():
     shares = [lines.draw(parts, steps[start::2], 2.0, 3.0, 7, queue=start) for start in (1, 0)]
     np.testing.assert_array_equal(whole, parts)
     assert (gaps, sites) == tuple(map(sum, zip(*shares, strict=True))) and sites == x.size
-    ranked = np.sort(found_marginals(case.mrf(), x, -1), axis=-1)
+    ranked = np.sort(kernel_marginals(case.mrf(), x, -1), axis=-1)
     assert gaps == (ranked[..., 1] - ranked[..., 0]).sum()
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"temperature": 0}, ValueError, "temperature must be positive, got 0"),
+        ({"temperature": 0}, ValueError, "temperature must be above 0, got 0"),
         ({"temperature": np.inf}, ValueError, "temperature must be finite"),
         ({"temperature": "1"}, TypeError, "temperature must be a number"),
         ({"closeness": -1}, ValueError, "closeness must be at least 0, got -1"),
@@ -196,12 +198,12 @@ def test_steps_may_be_shared_out():
         ({"axis": 1.0}, TypeError, "axis must be an integer"),
     ],
 )
-def test_bad_options_are_refused(options, error, message):
+def test_message_jump_refuses_bad_options(options, error, message):
     with pytest.raises(error, match=message):
         MessageJump(**options)
 
 
-def test_bad_calls_are_refused():
+def test_message_jump_refuses_bad_axes_models_and_labellings():
     mrf, x = tf.GridMRF(np.zeros((2, 3, 2)), tf.Potts(1)), np.zeros((2, 3), int)
     with pytest.raises(ValueError, match="axis must be between -2 and 1, got 2"):
         MessageJump(axis=2)(x, mrf, 0)

@@ -47,7 +47,7 @@ def test_a_mixture_counts_what_is_won_per_unit_of_work():
     assert chosen[1] > 700
 
 
-def test_a_mixture_follows_when_the_moment_changes():
+def test_a_mixture_follows_when_another_jump_becomes_better():
     jump, rng = MixedJump([Marked(), Marked()]), np.random.default_rng(0)
     early = Counter(use(jump, 300, lambda number: float(number == 0), rng=rng))
     late = Counter(use(jump, 300, lambda number: float(number == 1), rng=rng))
@@ -59,7 +59,7 @@ def test_a_mixture_that_wins_nothing_tries_all_evenly():
     assert all(400 < chosen[number] < 600 for number in range(4))
 
 
-def test_t_ils_tells_a_mixture_what_its_jumps_won():
+def test_t_ils_reports_the_gain_of_each_jump_to_a_mixture():
     mrf = tf.GridMRF(np.tile(np.float32([0, 1, 1]), (20, 20, 1)), tf.Potts(0))
     used = Counter()
 
@@ -92,7 +92,7 @@ def test_t_ils_tells_a_mixture_what_its_jumps_won():
     assert res.fun == 400 - used["repair"]
 
 
-def test_what_a_mixture_has_learnt_survives_json():
+def test_the_state_of_a_mixture_survives_json():
     def mixture():
         return MixedJump([UniformJump(0.2), BoxJump(size=(2, 3)), MixedJump([SegmentJump(), SegmentJump("shift")])])
 

@@ -68,7 +68,7 @@ def long_trace(n):
     return rows
 
 
-def made(*sections, **options):
+def page_of(*sections, **options):
     return Page(report("A title", list(sections), version="1.2.3", **options))
 
 
@@ -81,8 +81,8 @@ def sizes(page):
     return [PIL.Image.open(io.BytesIO(base64.b64decode(png))).size for png in data]
 
 
-def test_a_full_section_shows_everything_it_was_given():
-    page = made(
+def test_a_section_with_all_parts_shows_every_part():
+    page = page_of(
         Section(
             "Stereo",
             square("left"),
@@ -111,24 +111,24 @@ def test_a_full_section_shows_everything_it_was_given():
 def test_columns_of_numbers_stand_to_the_right():
     numbers = ["-1,234.5", "\N{MINUS SIGN}7", "0.02%", "12.5 ms", "1.5e-06", "\N{EN DASH}", "", "1.3x", "< 3 s"]
     words = ["icm", "3 labels", "1 of 2"]
-    page = made(Section("S", table=[{"number": number, **{word: word for word in words}} for number in numbers]))
+    page = page_of(Section("S", table=[{"number": number, **{word: word for word in words}} for number in numbers]))
     assert [cell.get("class") for cell in page.all("th")] == ["number", None, None, None]
 
 
-def test_an_empty_section_is_a_title():
-    page = made(Section("Nothing"))
+def test_an_empty_section_shows_only_its_title():
+    page = page_of(Section("Nothing"))
     assert "Nothing" in page.text
     assert all(page.all(tag) == [] for tag in ("img", "input", "svg", "dl", "table", "pre"))
 
 
 def test_several_sections_get_contents_that_lead_to_them():
-    page = made(Section("One"), Section("Two"), Section("Three"))
+    page = page_of(Section("One"), Section("Two"), Section("Three"))
     targets = [link["href"].removeprefix("#") for link in page.all("a")]
     assert targets == [section["id"] for section in page.all("section")] and len(set(targets)) == 3
 
 
-def test_the_page_asks_for_nothing_from_elsewhere():
-    page = made(Section("S", square("a"), square("b"), runs={"r": trace((0, 0, 1, 1, 0))}))
+def test_the_page_loads_nothing_from_elsewhere():
+    page = page_of(Section("S", square("a"), square("b"), runs={"r": trace((0, 0, 1, 1, 0))}))
     policy = next(meta["content"] for meta in page.all("meta") if meta.get("http-equiv"))
     assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
     links = [element[key] for _, element in page.elements for key in ("src", "href") if key in element]
@@ -143,7 +143,7 @@ def filled(text):
     return Page(report(text, [section, section], command=text, version=text))
 
 
-def test_what_comes_from_outside_is_text_everywhere():
+def test_markup_in_any_given_text_is_escaped():
     page, harmless = filled(EVIL), filled("x" * len(EVIL))
     assert [tag for tag, _ in page.elements] == [tag for tag, _ in harmless.elements]
     assert [sorted(element) for _, element in page.elements] == [sorted(element) for _, element in harmless.elements]
@@ -157,26 +157,26 @@ def test_a_file_name_that_is_not_utf8_can_be_written():
     assert rb"treefield \udcff.png" in page.encode("utf-8")
 
 
-def test_what_is_not_finite_becomes_null():
+def test_values_that_are_not_finite_become_null():
     rows = trace((0, 0, math.inf, math.inf, -math.inf), (1, 1, 5, 5, math.nan), (2, 2, 6, 5, 4))
-    ((run,),) = made(Section("S", runs={"r": rows})).runs
+    ((run,),) = page_of(Section("S", runs={"r": rows})).runs
     assert run["best"] == [None, 5, 5] and run["energy"] == [None, 5, 6] and run["bound"] == [None, None, 4]
     assert run["gap"] == [None, None, 0.2]
     assert run["whole"] == [4, 5]
 
 
 def test_a_run_without_a_finite_value_has_no_range():
-    ((run,),) = made(Section("S", runs={"r": trace((0, 0, math.inf, math.inf, math.nan))})).runs
+    ((run,),) = page_of(Section("S", runs={"r": trace((0, 0, math.inf, math.inf, math.nan))})).runs
     assert run["whole"] is None and run["detail"] is None
 
 
 def test_a_start_far_off_is_outside_the_range_of_interest():
     rows = trace((0, 0, 1e9, 1e9, -1e9), (1, 1, 12, 12, 5), (2, 2, 10, 10, 8))
-    ((run,),) = made(Section("S", runs={"r": rows})).runs
+    ((run,),) = page_of(Section("S", runs={"r": rows})).runs
     assert run["whole"] == [-1e9, 1e9] and run["detail"] == [5, 12]
 
 
-def test_short_traces_are_kept_whole():
+def test_short_traces_are_not_thinned():
     assert thinned(long_trace(POINTS)).tolist() == list(range(POINTS))
 
 
@@ -189,19 +189,19 @@ def test_long_traces_keep_their_ends_and_their_shape():
     held = rows["best"][kept[np.searchsorted(kept, np.arange(len(rows)), side="right") - 1]]
     assert np.max(np.abs(held - rows["best"])) < 1
     assert np.diff(kept).max() < 400
-    ((run,),) = made(Section("S", runs={"r": rows})).runs
+    ((run,),) = page_of(Section("S", runs={"r": rows})).runs
     assert len(run["best"]) == len(kept) and run["best"][-1] == rows["best"][-1]
 
 
 def test_large_pictures_are_made_smaller_and_small_ones_kept():
     large = Picture("large", np.zeros((1300, 2600, 3), np.uint8))
-    page = made(Section("S", large, square("small"), moments=[large]))
+    page = page_of(Section("S", large, square("small"), moments=[large]))
     assert sizes(page) == [(1200, 600), (4, 4), (650, 325)]
 
 
 @pytest.mark.parametrize(("shape", "box"), [((1, 3000), (640, 40)), ((3000, 1), (40, 560)), ((1, 1), (560, 560))])
-def test_one_row_one_column_and_one_site_can_be_seen(shape, box):
-    page = made(Section("S", after=Picture("thin", np.zeros(shape, np.uint8))))
+def test_pictures_of_one_row_column_or_site_are_enlarged(shape, box):
+    page = page_of(Section("S", after=Picture("thin", np.zeros(shape, np.uint8))))
     (image,) = page.all("img")
     assert image["style"] == f"width: {box[0]}px; aspect-ratio: {box[0]} / {box[1]}" and image["class"] == "pixelated"
     assert min(sizes(page)[0]) == 1
@@ -215,11 +215,11 @@ def test_small_pictures_are_enlarged_by_whole_numbers():
 @pytest.mark.parametrize("pixels", [np.zeros((2, 2)), np.zeros((2, 2, 4), np.uint8), np.zeros((0, 2), np.uint8)])
 def test_pictures_of_another_kind_are_refused(pixels):
     with pytest.raises(ValueError, match=r"the picture 'odd' is .* give uint8 of shape \(M, N\) or \(M, N, 3\)"):
-        made(Section("S", after=Picture("odd", pixels)))
+        page_of(Section("S", after=Picture("odd", pixels)))
 
 
 @pytest.mark.parametrize(("package", "name"), [("jinja2", "Jinja2"), ("PIL", "Pillow")])
-def test_without_what_it_needs_it_says_what_to_install(monkeypatch, package, name):
+def test_a_report_without_its_packages_says_what_to_install(monkeypatch, package, name):
     real = builtins.__import__
 
     def importing(module, *rest):
@@ -229,4 +229,4 @@ def test_without_what_it_needs_it_says_what_to_install(monkeypatch, package, nam
 
     monkeypatch.setattr(builtins, "__import__", importing)
     with pytest.raises(ImportError, match=rf'a report needs {name}: pip install "treefield\[cli\]"'):
-        made(Section("S", after=square("a")))
+        page_of(Section("S", after=square("a")))

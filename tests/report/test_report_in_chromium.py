@@ -64,7 +64,7 @@ def driver(tmp_path_factory):
 
 @pytest.fixture
 def chromium(driver, path):
-    """The page, loaded anew; nothing a test does to it may upset the console."""
+    """The page, loaded again; fails if a test causes a message on the console."""
     open_page(driver, path)
     yield driver
     assert messages(driver) == []
@@ -94,15 +94,15 @@ def hover(chromium, canvas, x, y):
     ).perform()
 
 
-def told(chromium):
-    """What the box beside the pointer says."""
+def tip_values(chromium):
+    """The text of the box next to the pointer."""
     tip = find(chromium, ".tip")
     names = [term.text for term in tip.find_elements("css selector", "dt")]
     values = [value.text for value in tip.find_elements("css selector", "dd")]
     return {"run": tip.find_element("css selector", "strong").text, **dict(zip(names, values, strict=True))}
 
 
-def test_every_picture_is_there(chromium):
+def test_every_picture_of_the_report_loads_and_is_visible(chromium):
     widths = chromium.execute_script("return [...document.images].map(i => i.complete && i.naturalWidth)")
     assert len(widths) == 15 and min(widths) > 0
     shown = chromium.execute_script(
@@ -111,13 +111,13 @@ def test_every_picture_is_there(chromium):
     assert all(min(size) >= 39 for size in shown if max(size) > 0)
 
 
-def test_nothing_it_was_given_runs(chromium):
+def test_markup_in_the_title_is_shown_as_text(chromium):
     assert chromium.title.startswith("Report<img")
     assert chromium.execute_script("return document.querySelectorAll('img[src=x]').length") == 0
 
 
 @pytest.mark.parametrize("width", [400, 1200])
-def test_nothing_sticks_out_to_the_side(chromium, width):
+def test_the_report_fits_narrow_and_wide_windows(chromium, width):
     metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     try:
@@ -126,7 +126,7 @@ def test_nothing_sticks_out_to_the_side(chromium, width):
         chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_the_divider_uncovers_the_picture_below(chromium):
+def test_the_divider_clips_the_upper_picture(chromium):
     stack, slider, after = (find(chromium, s) for s in (".stack", ".stack input", ".stack .after"))
     seen = {}
     for value in (20, 80):
@@ -136,7 +136,7 @@ def test_the_divider_uncovers_the_picture_below(chromium):
     assert seen[20] != seen[80]
 
 
-def test_the_divider_follows_mouse_and_keys(chromium):
+def test_the_divider_moves_with_mouse_and_keys(chromium):
     from selenium.webdriver import ActionChains, Keys
 
     slider = find(chromium, ".stack input")
@@ -149,7 +149,7 @@ def test_the_divider_follows_mouse_and_keys(chromium):
     assert find(chromium, ".divider").value_of_css_property("left") != "256px"
 
 
-def test_the_moments_change_picture_and_caption(chromium):
+def test_the_slider_of_moments_changes_picture_and_caption(chromium):
     from selenium.webdriver import Keys
 
     slider = find(chromium, ".moments input")
@@ -162,7 +162,7 @@ def test_the_moments_change_picture_and_caption(chromium):
     assert len(set(seen)) == 3
 
 
-def test_the_plot_tells_the_row_under_the_pointer(chromium):
+def test_the_plot_shows_the_row_under_the_pointer(chromium):
     canvas = find(chromium, ".canvas")
     assert visible(chromium, ".tip") == []
     hover(chromium, canvas, 0.99, 0.05)
@@ -174,10 +174,10 @@ def test_the_plot_tells_the_row_under_the_pointer(chromium):
         "lower bound": NONE,
         "gap": NONE,
     }
-    assert told(chromium) == last
+    assert tip_values(chromium) == last
     hover(chromium, canvas, 0.6, 0.85)
-    assert told(chromium)["run"] == "second" and told(chromium)["lower bound"] == "10,900"
-    assert told(chromium)["gap"].endswith(" %")
+    assert tip_values(chromium)["run"] == "second" and tip_values(chromium)["lower bound"] == "10,900"
+    assert tip_values(chromium)["gap"].endswith(" %")
 
 
 def test_the_plot_can_be_read_by_keys(chromium):
@@ -185,11 +185,11 @@ def test_the_plot_can_be_read_by_keys(chromium):
 
     canvas = find(chromium, ".canvas")
     canvas.send_keys(Keys.HOME)
-    assert told(chromium) | {"energy": "10,000,000", "iteration": "0"} == told(chromium)
+    assert tip_values(chromium) | {"energy": "10,000,000", "iteration": "0"} == tip_values(chromium)
     canvas.send_keys(Keys.ARROW_RIGHT + Keys.ARROW_RIGHT)
-    assert told(chromium)["iteration"] == "2"
+    assert tip_values(chromium)["iteration"] == "2"
     canvas.send_keys(Keys.ARROW_DOWN + Keys.END)
-    assert told(chromium)["run"] == "second" and told(chromium)["iteration"] == "49"
+    assert tip_values(chromium)["run"] == "second" and tip_values(chromium)["iteration"] == "49"
 
 
 def test_the_plot_leaves_a_far_start_out_until_asked(chromium):
@@ -207,7 +207,7 @@ def test_the_plot_leaves_a_far_start_out_until_asked(chromium):
     assert len(chromium.find_elements("css selector", "#section-1 .canvas .best")) == 1
 
 
-def test_odd_runs_are_drawn_with_numbers_only(chromium):
+def test_runs_with_missing_values_are_drawn_without_nan(chromium):
     for canvas in chromium.find_elements("css selector", ".canvas"):
         drawn = canvas.get_attribute("innerHTML")
         assert "NaN" not in drawn and "Infinity" not in drawn

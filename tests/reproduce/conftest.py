@@ -29,6 +29,6 @@ def paper_installed():
 
 @pytest.fixture
 def command(monkeypatch, capsys, tmp_path):
-    """The command in this process and in a folder of its own."""
+    """The command in this process and in a temporary folder."""
     monkeypatch.chdir(tmp_path)
     return Command(monkeypatch, capsys)

@@ -15,7 +15,7 @@ PROBLEMS = ["Ising", "Tsukuba"]
 COMBINATIONS = list(itertools.product(*module.FACTORS.values()))
 
 
-def read(experiment, name):
+def read_rows(experiment, name):
     return list(csv.DictReader(io.StringIO(experiment.files[f"{name}.csv"].decode())))
 
 
@@ -29,7 +29,7 @@ def number(text):
 
 
 def made_up(jump=0.0, accept=0.0, trees=0.0):
-    """Energies from which level number k of each factor takes k times a gain of its own."""
+    """Energies from which level number k of each factor takes k times the gain of that factor."""
     gains = jump, accept, trees
     orders = [list(levels) for levels in module.FACTORS.values()]
     return {
@@ -39,14 +39,14 @@ def made_up(jump=0.0, accept=0.0, trees=0.0):
 
 
 def test_the_file_has_every_combination_on_both_problems_once(done):
-    rows = read(done, "combinations")
+    rows = read_rows(done, "combinations")
     keys = [(row["problem"], row["jump"], row["accept"], row["trees"]) for row in rows]
     assert keys == [(problem, *levels) for problem in PROBLEMS for levels in COMBINATIONS]
     assert len(keys) == 2 * 6 * 3 * 4
 
 
-def test_main_effects_are_the_means_of_what_is_in_the_file(done):
-    cells, effects = read(done, "combinations"), read(done, "effects")
+def test_main_effects_are_means_over_the_rows_of_the_file(done):
+    cells, effects = read_rows(done, "combinations"), read_rows(done, "effects")
     assert len(effects) == 2 * (6 + 3 + 4)
     paper = {"jump": "uniform", "accept": "Metropolis", "trees": "rows-columns"}
 
@@ -68,7 +68,7 @@ def test_main_effects_are_the_means_of_what_is_in_the_file(done):
         assert shown == pytest.approx(against, abs=0.51)
 
 
-def test_what_brings_most_is_told_first():
+def test_the_lesson_names_the_largest_effect_first():
     lesson = module._lesson("Somewhere", made_up(jump=1, accept=10, trees=2))
     assert lesson == (
         "Somewhere: most comes from the acceptance (per component: 20 lower in the mean), then from the tree set "
@@ -77,7 +77,7 @@ def test_what_brings_most_is_told_first():
     )
 
 
-def test_what_does_not_help_is_not_told_to():
+def test_the_lesson_leaves_out_effects_that_do_not_help():
     assert "the jump (mixed" in module._lesson("Somewhere", made_up(jump=1, accept=-1, trees=-1))
     assert "acceptance (" not in module._lesson("Somewhere", made_up(jump=1, accept=-1, trees=-1))
     assert "nothing helps" in module._lesson("Somewhere", made_up(accept=-1))
@@ -101,7 +101,7 @@ def test_a_quick_run_has_one_seed_and_others_have_more(monkeypatch):
     assert seen == [1, 2]
 
 
-def test_figures_stand_for_both_problems(done):
+def test_the_ablation_has_a_figure_for_both_problems(done):
     assert {"combinations-1.png", "combinations-1.svg", "combinations-2.png", "combinations-2.svg"} <= set(done.files)
     svg = done.files["combinations-1.svg"].decode()
     assert svg.startswith("<?xml") and not done.comparisons

@@ -21,7 +21,7 @@ PROBLEMS = ["Ising", "Tsukuba"]
 TRACE = [("seconds", float), ("energy", float), ("best", float)]
 
 
-def read(experiment, name):
+def read_rows(experiment, name):
     return list(csv.DictReader(io.StringIO(experiment.files[f"{name}.csv"].decode())))
 
 
@@ -31,19 +31,19 @@ def done():
 
 
 def result(energy, changes=(), nit=5):
-    """What the claims read of a run: it starts at 100, has a first local minimum at 50, and makes jumps."""
+    """The part of a run that claims read: it starts at 100, has a first local minimum at 50, and makes jumps."""
     energies = np.cumsum([100.0, -50.0, *changes])
     trace = np.array([(0.1 * i, e, min(energies[: i + 1])) for i, e in enumerate(energies)], TRACE)
     return types.SimpleNamespace(fun=float(energy), nit=nit, trace=trace)
 
 
-def all_found(default=50.0, **energies):
+def results_of(default=50.0, **energies):
     """Made-up energies, the same on both problems, for every setting."""
     by_name = dict.fromkeys(SETTINGS, default) | energies
     return {name: {problem: [result(energy)] for problem in PROBLEMS} for name, energy in by_name.items()}
 
 
-def judged(part, found):
+def compare_with(part, found):
     """The comparisons that a part makes of made-up energies."""
     experiment = Experiment("claims", tiny_runner())
     part(experiment, found, "Equal time.")
@@ -51,7 +51,7 @@ def judged(part, found):
 
 
 def test_every_setting_is_run_on_both_problems_with_every_seed(done):
-    runs = {(row["problem"], row["method"], row["seed"]) for row in read(done, "traces")}
+    runs = {(row["problem"], row["method"], row["seed"]) for row in read_rows(done, "traces")}
     assert runs == {(p, name, str(seed)) for p in PROBLEMS for name in SETTINGS for seed in range(TINY.seeds)}
 
 
@@ -74,10 +74,10 @@ def test_tables_hold_every_setting_of_their_claim(done):
         "temperature": [PAPER, "β = 0", "β = ∞", "full local minima", "full local minima, β = 0"],
     }
     for name, settings in asked.items():
-        assert [(row["problem"], row["search"]) for row in read(done, name)] == [
+        assert [(row["problem"], row["search"]) for row in read_rows(done, name)] == [
             (problem, setting) for problem in PROBLEMS for setting in settings
         ]
-    assert [(row["costs"], row["labels"]) for row in read(done, "costs")] == [
+    assert [(row["costs"], row["labels"]) for row in read_rows(done, "costs")] == [
         (kind, str(labels)) for kind in ("table", "Potts") for labels in TINY.cost_labels
     ]
 
@@ -117,13 +117,13 @@ def test_shares_of_jumps_are_counted_from_the_first_local_minimum_on():
     assert set(module._acceptance([result(0)]).values()) == {"0.00 %"}
 
 
-def test_words_that_contradict_the_formula_do_not_hold():
-    found = all_found()
+def test_claims_that_contradict_the_formula_do_not_hold():
+    found = results_of()
     found["β = 0"] = {problem: [result(50, changes=[4, -6])] for problem in PROBLEMS}
-    words = judged(module._check_temperature, found)[0]
+    words = compare_with(module._check_temperature, found)[0]
     assert words.worse and words.ours == "50 %, 0 % of jumps go up"
     found["β = 0"], found["β = ∞"] = found["β = ∞"], found["β = 0"]
-    assert not judged(module._check_temperature, found)[0].worse
+    assert not compare_with(module._check_temperature, found)[0].worse
 
 
 @pytest.mark.parametrize(
@@ -144,15 +144,15 @@ def test_words_that_contradict_the_formula_do_not_hold():
     ],
 )
 def test_verdicts_follow_the_energies(part, number, holding, failing):
-    holds, fails = (judged(part, all_found(**energies))[number] for energies in (holding, failing))
+    holds, fails = (compare_with(part, results_of(**energies))[number] for energies in (holding, failing))
     assert (holds.verdict, holds.why, holds.worse) == ("holds", "", False)
     assert (fails.verdict, fails.worse) == ("does not hold", True) and fails.why
 
 
 def test_one_problem_on_which_a_claim_fails_is_enough():
-    found = all_found(**{"ILS over ICM": 60})
+    found = results_of(**{"ILS over ICM": 60})
     found["ILS over ICM"]["Tsukuba"] = [result(40)]
-    assert judged(module._check_local_search, found)[0].worse
+    assert compare_with(module._check_local_search, found)[0].worse
 
 
 @pytest.mark.parametrize(("shape", "labels"), [((3, 4), 2), ((2, 5), 3), ((1, 4), 3), ((4, 4), 5)])
@@ -182,7 +182,7 @@ def test_each_tree_set_may_take_as_many_times_longer_as_there_are_operations():
 
 
 def test_differences_are_taken_seed_by_seed():
-    found = all_found()
+    found = results_of()
     found[PAPER]["Ising"] = [result(100), result(200), result(400)]
     found["ILS over ICM"]["Ising"] = [result(202), result(404), result(101)]  # the median is 202, as PAPER's is 200
     assert module._excess(found, "ILS over ICM", PAPER, "Ising") == pytest.approx(1.02)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from small import check_refused, hide_package
+from small import check_raises, hide_package
 from treefield.io import write_image
 from treefield_reproduce import datasets as module
 from treefield_reproduce.datasets import data_folder, load_datasets
@@ -59,9 +59,9 @@ def test_a_named_folder_that_does_not_exist_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TREEFIELD_DATA", raising=False)
     assert data_folder() is None
-    check_refused(lambda: data_folder(tmp_path / "none"), ValueError, "none, from --data, is no folder.*tsukuba/")
+    check_raises(lambda: data_folder(tmp_path / "none"), ValueError, "none, from --data, is no folder.*tsukuba/")
     monkeypatch.setenv("TREEFIELD_DATA", str(tmp_path / "gone"))
-    check_refused(data_folder, ValueError, "gone, from the environment variable TREEFIELD_DATA")
+    check_raises(data_folder, ValueError, "gone, from the environment variable TREEFIELD_DATA")
 
 
 def test_the_papers_pictures_are_read_with_their_truth(folder):
@@ -73,7 +73,7 @@ def test_the_papers_pictures_are_read_with_their_truth(folder):
     assert "the paper's" in found.description and "scikit-image" not in found.description
 
 
-def test_without_pictures_scikit_images_stand_in_and_it_is_said(substitutes):
+def test_missing_pictures_are_replaced_by_scikit_images_with_a_note(substitutes):
     found = load_datasets(None)
     (pair,) = found.pairs
     assert (pair.name, found.image.name) == ("Motorcycle", "Cameraman")
@@ -86,7 +86,7 @@ def test_without_pictures_scikit_images_stand_in_and_it_is_said(substitutes):
     )
 
 
-def test_what_is_there_of_the_papers_is_used(folder, substitutes):
+def test_the_papers_pictures_that_exist_are_used(folder, substitutes):
     for path in [*(folder / "venus").iterdir(), *(folder / "penguin").iterdir()]:
         path.unlink()
     (folder / "venus").rmdir()
@@ -98,13 +98,13 @@ def test_what_is_there_of_the_papers_is_used(folder, substitutes):
 
 def test_damaged_pictures_are_refused_by_name(folder):
     write_image(folder / "venus" / "venus-imR.png", np.zeros((6, 8, 3), np.uint8), force=True)
-    check_refused(lambda: load_datasets(folder), ValueError, r"venus differ in shape.*\(6, 8, 3\)")
+    check_raises(lambda: load_datasets(folder), ValueError, r"venus differ in shape.*\(6, 8, 3\)")
     write_image(folder / "venus" / "venus-imR.png", np.zeros((6, 9, 3), np.uint16), force=True)
-    check_refused(lambda: load_datasets(folder), ValueError, "venus-imR.png is uint16.*8-bit")
+    check_raises(lambda: load_datasets(folder), ValueError, "venus-imR.png is uint16.*8-bit")
     (folder / "venus" / "venus-imR.png").unlink()
-    check_refused(lambda: load_datasets(folder), FileNotFoundError, "venus-imR.png")
+    check_raises(lambda: load_datasets(folder), FileNotFoundError, "venus-imR.png")
 
 
-def test_without_scikit_image_it_says_what_to_install(monkeypatch):
+def test_datasets_without_scikit_image_say_what_to_install(monkeypatch):
     hide_package(monkeypatch, "skimage")
-    check_refused(lambda: load_datasets(None), ImportError, r"treefield\[demo\]")
+    check_raises(lambda: load_datasets(None), ImportError, r"treefield\[demo\]")

@@ -87,13 +87,13 @@ def test_the_energies_of_the_table_are_those_of_the_methods(done):
 
 
 def test_every_figure_of_the_papers_table_is_compared(done):
-    told = {comparison.what: comparison for comparison in done["stereo"].comparisons}
+    comparisons = {comparison.what: comparison for comparison in done["stereo"].comparisons}
     for row, energy in stereo.PAPER["Tsukuba"].items():
-        comparison = told[f"Tsukuba: {row}"]
+        comparison = comparisons[f"Tsukuba: {row}"]
         assert number(comparison.paper) == energy and comparison.verdict.endswith("lower")
 
 
-def test_other_rules_begin_with_those_taken_and_end_with_the_paper(done):
+def test_the_table_of_variants_begins_with_ours_and_ends_with_the_papers(done):
     table = {row["method"]: row["energy"] for row in rows_of(done["stereo"].files["tsukuba.csv"])}
     rules = rows_of(done["stereo"].files["tsukuba-rules.csv"])
     assert rules[0]["rule"] == "as taken here" and rules[-1]["rule"] == "the paper"
@@ -102,7 +102,7 @@ def test_other_rules_begin_with_those_taken_and_end_with_the_paper(done):
     assert number(rules[-1]["scan-line → T-ICM(1)"]) == 427_860
 
 
-def test_a_grey_pair_has_fewer_rules():
+def test_a_grey_pair_has_fewer_variants():
     pair = tiny_datasets().pairs[0]
     grey = stereo.StereoPair("Grey", pair.left[..., 0], pair.right[..., 0], pair.truth, 3)
     rules = [row["rule"] for row in stereo.variants_table(grey, {}, 0)]
@@ -115,7 +115,7 @@ def test_searches_on_penguin_stop_when_they_gain_nothing(done):
     assert len(best) > 6 and best[-6] == best[-1] and (len(best) == 7 or best[-7] > best[-1])
 
 
-def test_without_pymaxflow_expansion_is_left_out_with_a_word(monkeypatch):
+def test_without_pymaxflow_expansion_is_left_out_with_a_note(monkeypatch):
     monkeypatch.setitem(sys.modules, "maxflow", None)
     found = run_experiment("denoise", tiny_runner())
     assert "alpha-expansion" not in found.files["energies.csv"].decode()
@@ -129,7 +129,7 @@ def test_tables_in_files_have_plain_numbers():
     assert part.sections[0].files == ["part/table.csv"] and part.sections[0].table[0]["a"] == "-1,234.5"
 
 
-def test_figures_are_the_same_each_time():
+def test_drawn_figures_are_the_same_in_every_run():
     from treefield_reproduce.plotting import draw_pictures
 
     drawn = []
@@ -166,7 +166,7 @@ def test_the_middle_run_has_the_median_energy():
     assert median_energy(runs[:2]) == 3 and median_run(runs[:2]).fun == 5
 
 
-def test_figures_are_read_easily():
+def test_numbers_and_quality_measures_are_formatted_as_documented():
     assert relative_difference(100.0, 100.0) == "the same" and relative_difference(-99.0, -100.0) == "1.00 % higher"
     assert format_percent(0.01234) == "1.23 %" and format_percent(0.5) == "50.0 %"
     truth = np.array([[1.0, np.nan, 3.0, 3.0]])

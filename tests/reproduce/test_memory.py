@@ -20,7 +20,7 @@ from treefield_reproduce.experiments import memory as module
 NAMES = list(module.SEARCHES)
 
 
-def read(experiment):
+def read_rows(experiment):
     return list(csv.DictReader(io.StringIO(experiment.files["memory.csv"].decode())))
 
 
@@ -30,7 +30,7 @@ def made_up(peaks):
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_what_the_paper_counts_is_the_bytes_of_these_arrays(count):
+def test_the_papers_memory_formulas_equal_the_bytes_of_the_arrays(count):
     rows, columns, labels = 48, 48, 5
     messages = np.zeros((4, rows, columns, labels), np.float32)
     line = np.zeros((2, max(rows, columns), labels), np.float32)
@@ -71,7 +71,7 @@ def test_peak_memory_includes_an_array_that_lives_for_a_moment():
 def test_every_search_and_size_is_in_the_table_with_its_slope(monkeypatch):
     by_side = made_up(lambda name, size: 100 * size if "low" in name else 100 * size**2)
     monkeypatch.setattr(module, "_measure_peaks", by_side)
-    rows = read(module.experiment(tiny_runner()))
+    rows = read_rows(module.experiment(tiny_runner()))
     assert [(row["search"], row["image"]) for row in rows] == [
         (name, f"{size} x {size}") for name in NAMES for size in TINY.memory_sizes
     ]
@@ -80,18 +80,18 @@ def test_every_search_and_size_is_in_the_table_with_its_slope(monkeypatch):
     assert {row["bytes per site"] for row in rows if row["search"] == "loopy BP"} == {"100.0"}
 
 
-def test_sizes_that_do_not_fit_are_left_out_with_a_word(monkeypatch):
+def test_image_sizes_that_do_not_fit_are_left_out_with_a_note(monkeypatch):
     costs = 64**2 * module.LABELS * 4
     monkeypatch.setattr(module, "available_memory", lambda: 6 * costs)
     monkeypatch.setattr(module, "_measure_peaks", made_up(lambda name, size: size**2))
     done = module.experiment(tiny_runner())
-    assert [row["image"] for row in read(done) if row["search"] == "loopy BP"] == ["32 x 32"]
-    assert [row["image"] for row in read(done) if row["search"] == "T-ICM"] == ["32 x 32", "64 x 64"]
+    assert [row["image"] for row in read_rows(done) if row["search"] == "loopy BP"] == ["32 x 32"]
+    assert [row["image"] for row in read_rows(done) if row["search"] == "T-ICM"] == ["32 x 32", "64 x 64"]
     assert "not enough memory free: loopy BP with 64 x 64." in done.sections[0].text[-1]
     assert "(32 x 32)" in done.comparisons[0].what  # what both were measured at
 
 
-def test_where_nothing_fits_no_process_is_started_and_nothing_is_claimed(monkeypatch):
+def test_if_no_image_size_fits_no_process_is_started_and_nothing_is_claimed(monkeypatch):
     monkeypatch.setattr(module, "available_memory", lambda: 1000)
     monkeypatch.setattr(subprocess, "Popen", lambda *args, **options: pytest.fail("a process was started"))
     done = module.experiment(tiny_runner())
@@ -100,7 +100,7 @@ def test_where_nothing_fits_no_process_is_started_and_nothing_is_claimed(monkeyp
 
 
 @pytest.mark.parametrize(("loopy", "verdict"), [(200, "holds"), (99, "does not hold")])
-def test_far_less_is_a_tenth(loopy, verdict):
+def test_the_memory_claim_holds_if_t_icm_needs_at_most_a_tenth_of_loopy_bp(loopy, verdict):
     experiment = Experiment("memory", tiny_runner())
     peaks = {"T-ICM": {32: 50}, "T-ICM, memory=low": {32: 10}, "loopy BP": {32: loopy}}
     module._compare(experiment, peaks)
@@ -108,13 +108,13 @@ def test_far_less_is_a_tenth(loopy, verdict):
     assert claim.verdict == verdict and bool(claim.why) == (verdict != "holds")
 
 
-def test_a_process_that_fails_says_why(monkeypatch):
+def test_a_failed_memory_measurement_says_why(monkeypatch):
     monkeypatch.setitem(module.SEARCHES, "nothing", ("no such method", {}, 1))
     with pytest.raises(ChildProcessError, match=r"(?s)memory of nothing could not be measured: .*KeyError: 'nothing'"):
         module._measure_peaks("nothing", [8], tiny_runner())
 
 
-def test_an_interrupt_ends_the_other_process_too():
+def test_an_interrupt_ends_the_measuring_process():
     before, started = psutil.Process().children(), []
 
     def interrupt():
@@ -131,7 +131,7 @@ def test_an_interrupt_ends_the_other_process_too():
     assert not any(psutil.pid_exists(child.pid) for child in started)
 
 
-def test_the_number_of_threads_reaches_the_other_process(monkeypatch):
+def test_the_number_of_threads_reaches_the_measuring_process(monkeypatch):
     asked = "import os, json; print(json.dumps({32: int(os.environ['TREEFIELD_NUM_THREADS'])}))"
     popen = subprocess.Popen
     monkeypatch.setattr(subprocess, "Popen", lambda command, **options: popen([*command[:2], asked], **options))

@@ -11,7 +11,7 @@ import urllib.parse
 import pytest
 
 from browser import messages, offline_chromium, open_page
-from command import Command, check_refused, listing
+from command import Command, check_command_refused, listing
 from small import hide_package
 from tiny import TINY, tiny_datasets
 from treefield_reproduce.experiments import EXPERIMENTS
@@ -27,7 +27,7 @@ def small(monkeypatch):
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory):
-    """What `paper all` leaves, and how it ended."""
+    """The files of `paper all`, and how it ended."""
     folder = tmp_path_factory.mktemp("paper")
     module = importlib.import_module("treefield_reproduce.command")
     with pytest.MonkeyPatch.context() as patch:
@@ -101,34 +101,34 @@ def test_ising_needs_no_pictures_and_no_scikit_image(command, tmp_path, monkeypa
     monkeypatch.setattr(importlib.import_module("treefield_reproduce.command"), "QUICK", TINY)
     hide_package(monkeypatch, "skimage")
     monkeypatch.delenv("TREEFIELD_DATA", raising=False)
-    check_refused(command("paper", "stereo", "--quick", "--out", "out"), 'pip install "treefield[demo]"')
+    check_command_refused(command("paper", "stereo", "--quick", "--out", "out"), 'pip install "treefield[demo]"')
     done = command("paper", "ising", "--quick", "--out", "out")
     assert done.code == 0 and done.out.endswith("\nOpen out/index.html in a browser.\n")
     assert re.search(r"^ +(holds|does not hold)  Ising, λ = 1: .*: -\d+, -\d+$", done.out, re.MULTILINE)
     assert (tmp_path / "out" / "ising" / "energies.csv").is_file()
 
 
-def test_what_is_there_is_replaced_by_force_alone(command, tmp_path, small):
+def test_paper_replaces_existing_files_only_with_force(command, tmp_path, small):
     (tmp_path / "out" / "denoise").mkdir(parents=True)
     (tmp_path / "out" / "denoise" / "energies.csv").write_text("precious")
-    check_refused(command("paper", "denoise", "--quick", "--out", "out"), "denoise is not empty", "--force")
+    check_command_refused(command("paper", "denoise", "--quick", "--out", "out"), "denoise is not empty", "--force")
     (tmp_path / "out" / "index.html").write_text("precious")
-    check_refused(command("paper", "ising", "--quick", "--out", "out"), "index.html exists", "--force")
+    check_command_refused(command("paper", "ising", "--quick", "--out", "out"), "index.html exists", "--force")
     assert (tmp_path / "out" / "denoise" / "energies.csv").read_text() == "precious"
     assert command("paper", "denoise", "--quick", "--out", "out", "--force", "--quiet").out == ""
     assert "precious" not in (tmp_path / "out" / "denoise" / "energies.csv").read_text()
 
 
-def test_wrong_words_are_refused_before_any_work(command, tmp_path, monkeypatch):
+def test_paper_refuses_bad_arguments_before_any_work(command, tmp_path, monkeypatch):
     monkeypatch.delenv("TREEFIELD_DATA", raising=False)
-    check_refused(command("paper", "isling"), "isling", "ising", "all")
-    check_refused(command("paper", "ising", "--data", "nowhere"), "nowhere, from --data, is no folder")
-    check_refused(command("paper", "ising", "--out", "no/where"), "there is no folder no")
-    check_refused(command("paper", "ising", "--seed", -1), "seed must be at least 0, got -1")
-    check_refused(command("paper", "ising", "--threads", 0), "threads must be at least 1, got 0")
+    check_command_refused(command("paper", "isling"), "isling", "ising", "all")
+    check_command_refused(command("paper", "ising", "--data", "nowhere"), "nowhere, from --data, is no folder")
+    check_command_refused(command("paper", "ising", "--out", "no/where"), "there is no folder no")
+    check_command_refused(command("paper", "ising", "--seed", -1), "seed must be at least 0, got -1")
+    check_command_refused(command("paper", "ising", "--threads", 0), "threads must be at least 1, got 0")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "ising").write_text("")
-    check_refused(command("paper", "ising", "--out", "out"), "is a file, expected a folder")
+    check_command_refused(command("paper", "ising", "--out", "out"), "is a file, expected a folder")
     assert [str(path) for path in listing(tmp_path)] == ["out/ising"]
 
 
@@ -167,7 +167,7 @@ def test_an_error_keeps_the_experiments_that_are_done(command, tmp_path, small, 
 
     monkeypatch.setattr(module, "run_experiment", failing)
     done = command("paper", "ising", "stereo", "--quick", "--out", "out", "--quiet")
-    check_refused(done, "no memory for stereo")
+    check_command_refused(done, "no memory for stereo")
     assert "ended early: stereo left out" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
 

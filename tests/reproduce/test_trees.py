@@ -29,7 +29,7 @@ def hopping():
     return mrf, hops, res, basin_hopping.build_path(mrf, hops, 3)
 
 
-def parts(size, pairs, sites):
+def count_components(size, pairs, sites):
     """The number of connected parts of these sites, and whether the edges between them close a cycle."""
     above, cycle = list(range(size)), False
 
@@ -65,9 +65,9 @@ def test_dummy_edges_join_every_second_line_to_one_tree(shape):
     assert len(members) == 4
     for tree in members:
         sites = set(tree.sites.tolist())
-        lines, cycle = parts(np.prod(shape), inner(shape, sites), sites)
+        lines, cycle = count_components(np.prod(shape), inner(shape, sites), sites)
         assert lines == len(tree.dummies) + 1 and not cycle
-        assert parts(np.prod(shape), inner(shape, sites) + tree.dummies, sites) == (1, False)
+        assert count_components(np.prod(shape), inner(shape, sites) + tree.dummies, sites) == (1, False)
 
 
 @pytest.mark.parametrize("name", ["combs", "alternating", "rows-columns", "bands"])
@@ -122,7 +122,7 @@ def test_each_hop_begins_where_the_one_before_left_the_run(hopping):
     assert [mrf.energy(hop.left) for hop in hops] == pytest.approx(res.trace["energy"][1:-1])
 
 
-def test_what_a_hop_found_is_one_sweep_from_where_the_jump_led(hopping):
+def test_the_result_of_a_hop_is_one_sweep_after_its_jump(hopping):
     mrf, hops, _, _ = hopping
     lines = mrf.backend.tree_set("rows-columns")
     for number, hop in enumerate(hops):
@@ -185,7 +185,7 @@ def test_the_experiment_has_three_parts_with_their_files(drawn):
     assert len(rows) == 1 + TINY.seeds * (TINY.iterations + 2), "a start, a first minimum, then iterations"
 
 
-def test_claims_fail_where_t_icm_is_no_better():
+def test_landscape_claims_fail_where_t_icm_is_no_better():
     experiment = Experiment("trees", tiny_runner())
     better, worse = trees._Landscape(-2.0, 0.1, 0.1, 0.9), trees._Landscape(-1.0, 0.5, 0.5, 0.1)
     trees._compare(experiment, [worse, worse], [better, better])

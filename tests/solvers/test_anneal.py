@@ -36,7 +36,7 @@ def test_annealing_finds_the_minimum_of_small_models():
         assert found == pytest.approx(best, rel=1e-12, abs=1e-12)
 
 
-def test_the_best_labelling_is_kept_and_the_trace_tells_the_run(mrf):
+def test_anneal_returns_the_best_labelling_and_its_trace(mrf):
     res = tf.anneal(mrf, temperatures=(5.0, 5.0), maxiter=50, rng=0)  # so hot that the last is not the best
     assert res.fun == mrf.energy(res.x) == res.trace["best"][-1]
     assert res.fun == pytest.approx(res.trace["energy"].min(), rel=1e-12)
@@ -45,7 +45,7 @@ def test_the_best_labelling_is_kept_and_the_trace_tells_the_run(mrf):
     assert np.all(np.diff(res.trace["best"]) <= 0)
 
 
-def test_colder_and_colder_is_better_than_icm(mrf):
+def test_anneal_ends_lower_than_icm(mrf):
     assert tf.anneal(mrf, maxiter=200, rng=0).fun < tf.icm(mrf, rng=0).fun
     assert tf.anneal(mrf, schedule="log", maxiter=200, rng=0).fun < tf.icm(mrf, rng=0).fun
 
@@ -60,26 +60,26 @@ def test_the_log_schedule_is_geman_and_gemans_and_ends_at_the_cold_temperature(m
     np.testing.assert_allclose(recorded.temperatures, [max(3, 8 / math.log2(2 + k)) for k in range(8)])
 
 
-def test_without_sweeps_to_count_the_schedule_goes_by_time(mrf, recorded):
+def test_without_maxiter_the_schedule_of_anneal_goes_by_time(mrf, recorded):
     tf.anneal(mrf, temperatures=(8.0, 0.5), time_limit=0.2, rng=0)
     assert recorded.temperatures == sorted(recorded.temperatures, reverse=True)
     assert recorded.temperatures[0] > 7 and recorded.temperatures[-1] < 2
 
 
-def test_the_default_temperatures_go_with_the_costs(mrf):
+def test_the_default_temperatures_of_anneal_scale_with_the_costs(mrf):
     scaled = tf.GridMRF(mrf.unary * np.float32(1024), tf.Potts(0.4 * 1024))
     np.testing.assert_array_equal(tf.anneal(mrf, maxiter=30, rng=0).x, tf.anneal(scaled, maxiter=30, rng=0).x)
     free = tf.GridMRF(np.zeros((4, 5, 3)), tf.Potts(0))  # nothing costs anything
     assert tf.anneal(free, maxiter=3, rng=0).fun == 0
 
 
-def test_the_same_seed_gives_the_same_answer(mrf):
+def test_anneal_with_the_same_seed_gives_the_same_answer(mrf):
     first, again, other = (tf.anneal(mrf, maxiter=20, rng=seed).x for seed in (3, 3, 4))
     np.testing.assert_array_equal(first, again)
     assert np.any(first != other)
 
 
-def test_a_geometric_run_that_was_stopped_goes_on_to_the_same_end(mrf, tmp_path):
+def test_a_stopped_geometric_anneal_resumes_to_the_same_end(mrf, tmp_path):
     calls = []
 
     def stop(intermediate_result):
@@ -111,6 +111,6 @@ def test_a_geometric_run_that_was_stopped_goes_on_to_the_same_end(mrf, tmp_path)
         ({"x0": "best"}, ValueError, "x0 must be one of"),
     ],
 )
-def test_bad_input_is_refused(mrf, keywords, error, message):
+def test_anneal_refuses_bad_input(mrf, keywords, error, message):
     with pytest.raises(error, match=message):
         tf.anneal(mrf, **keywords)

@@ -35,7 +35,7 @@ GENERATORS = {"PCG64": np.random.PCG64, "MT19937": np.random.MT19937, "Philox": 
 
 
 @pytest.fixture
-def eager(monkeypatch):
+def save_every_iteration(monkeypatch):
     """A file after every iteration."""
     monkeypatch.setattr(checkpoints, "_INTERVAL", 0)
     monkeypatch.setattr(checkpoints, "_SHARE", 0)
@@ -45,7 +45,7 @@ def eager(monkeypatch):
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_a_search_in_parts_is_the_search_in_one(mrf, path, name):
+def test_a_resumed_search_equals_an_uninterrupted_one(mrf, path, name):
     solver, options = SEARCHES[name]
     whole = solver(mrf, maxiter=TOTAL, rng=0, **options)
     for stop in (0, 1, 7, 8, 20):
@@ -62,7 +62,7 @@ def test_a_search_in_parts_is_the_search_in_one(mrf, path, name):
 
 @pytest.mark.parametrize("name", ["the paper's", "mixed, per component", "genetic"])
 @pytest.mark.parametrize("generator", GENERATORS)
-def test_any_generator_goes_on_where_it_was(mrf, path, name, generator):
+def test_every_kind_of_generator_is_resumed_where_it_stopped(mrf, path, name, generator):
     solver, options = SEARCHES[name]
 
     def rng(seed):
@@ -75,7 +75,7 @@ def test_any_generator_goes_on_where_it_was(mrf, path, name, generator):
 
 @pytest.mark.parametrize("name", SEARCHES)
 @pytest.mark.parametrize("how", ["error", "StopIteration", "SIGTERM", "KeyboardInterrupt"])
-def test_a_search_that_was_stopped_ends_as_it_would_have(mrf, path, name, how):
+def test_a_search_stopped_in_any_way_resumes_to_the_same_end(mrf, path, name, how):
     solver, options = SEARCHES[name]
     stops = iter((3, 11, 12))
 
@@ -97,7 +97,7 @@ def test_a_search_that_was_stopped_ends_as_it_would_have(mrf, path, name, how):
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_patience_and_backtracks_are_counted_across_parts(mrf, path):
+def test_patience_and_backtracks_are_counted_across_resumes(mrf, path):
     for limits in ({"patience": 9}, {"max_backtracks": 12, "beta": np.inf}):
         path.unlink(missing_ok=True)
         whole = tf.t_ils(mrf, rng=0, **limits)
@@ -106,31 +106,31 @@ def test_patience_and_backtracks_are_counted_across_parts(mrf, path):
         check_same(tf.t_ils(mrf, rng=0, checkpoint=path, **limits), whole)
 
 
-def test_every_restart_has_a_file_of_its_own(mrf, path):
+def test_every_restart_has_its_own_checkpoint_file(mrf, path):
     options = {"restarts": 3, "rng": 0, "jump": MixedJump(), "accept": PerComponent()}
     whole = tf.t_ils(mrf, maxiter=20, **options)
     tf.t_ils(mrf, maxiter=8, checkpoint=path, **options)
     files = sorted(path.parent.iterdir())
     assert files == [path.with_name(f"{path.name}.{number}") for number in range(3)]
-    files[1].unlink()  # one search starts anew, the others go on
+    files[1].unlink()  # one search starts again, the others resume
     resumed = tf.t_ils(mrf, maxiter=20, checkpoint=path, workers=1, **options)
     np.testing.assert_array_equal(resumed.x, whole.x)
     assert (resumed.fun, resumed.nit) == (whole.fun, whole.nit)
 
 
-def test_the_path_may_be_a_string_and_relative(mrf, path, monkeypatch):
+def test_the_checkpoint_path_may_be_a_relative_string(mrf, path, monkeypatch):
     monkeypatch.chdir(path.parent)
     tf.t_ils(mrf, maxiter=3, rng=0, checkpoint=path.name)
     check_same(tf.t_ils(mrf, maxiter=9, checkpoint=path), tf.t_ils(mrf, maxiter=9, rng=0))
 
 
-def test_a_model_made_again_is_the_same_model(mrf, path):
+def test_a_checkpoint_recognises_a_model_that_is_built_again(mrf, path):
     tf.t_ils(mrf, maxiter=3, rng=0, checkpoint=path)
     again = tf.GridMRF(mrf.unary.copy(), tf.Potts(0.4))
     check_same(tf.t_ils(again, maxiter=9, checkpoint=path), tf.t_ils(mrf, maxiter=9, rng=0))
 
 
-def test_forbidden_costs_are_kept(path):
+def test_a_resumed_search_keeps_forbidden_costs(path):
     unary = np.random.default_rng(0).random((6, 7, 4), dtype=np.float32)
     unary[2, 3] = np.inf  # whatever its label, a site that is forbidden
     mrf = tf.GridMRF(unary, tf.Potts(0.4))
@@ -142,7 +142,7 @@ def test_forbidden_costs_are_kept(path):
 
 
 @pytest.mark.parametrize("name", ["random order", "genetic"])
-def test_a_search_terminated_in_an_iteration_ends_as_it_would_have(mrf, path, name):
+def test_a_search_terminated_in_an_iteration_resumes_to_the_same_end(mrf, path, name):
     solver, options = SEARCHES[name]
     calls, terminated = [], []
 
@@ -166,7 +166,7 @@ def test_a_search_terminated_in_an_iteration_ends_as_it_would_have(mrf, path, na
     check_same(solver(mrf, "unary", maxiter=12, rng=0, checkpoint=path, **moves), whole)
 
 
-def test_a_population_cut_short_by_its_time_limit_goes_on(mrf, path):
+def test_a_genetic_search_truncated_by_its_time_limit_resumes(mrf, path):
     tf.genetic(mrf, time_limit=0, rng=0, checkpoint=path)
     assert tf.genetic(mrf, maxiter=2, rng=0, checkpoint=path).nit == 2
 
@@ -218,7 +218,7 @@ def test_a_search_that_is_killed_again_and_again_ends_in_the_same_labelling(tmp_
         np.testing.assert_array_equal(energies, whole["trace"]["energy"])
 
 
-def test_at_any_moment_there_is_a_whole_file_and_no_other(mrf, path, eager):
+def test_at_any_moment_the_checkpoint_is_one_complete_file(mrf, path, save_every_iteration):
     sizes = []
 
     def callback(intermediate_result):
@@ -231,15 +231,15 @@ def test_at_any_moment_there_is_a_whole_file_and_no_other(mrf, path, eager):
     assert sizes == list(range(3, 14))
 
 
-def test_a_file_that_cannot_be_written_leaves_the_old_one_whole(mrf, path, eager, monkeypatch):
+def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one_unchanged(mrf, path, save_every_iteration, monkeypatch):
     tf.t_ils(mrf, maxiter=3, rng=0, checkpoint=path)
     before = path.read_bytes()
 
-    def full(descriptor):
+    def raise_full_disk(descriptor):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
+        patch.setattr(os, "fsync", raise_full_disk)
         with pytest.warns(UserWarning, match="could not be written: .*No space left.*; the search goes on"):
             res = tf.t_ils(mrf, maxiter=9, rng=0, checkpoint=path)
     check_same(res, tf.t_ils(mrf, maxiter=9, rng=0))

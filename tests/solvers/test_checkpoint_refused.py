@@ -32,7 +32,7 @@ def other_models(mrf):
     yield tf.GridMRF(mrf.unary.astype(np.float64), tf.Potts(0.4))
 
 
-def test_the_file_of_another_model_is_refused(mrf, path):
+def test_the_checkpoint_of_another_model_is_refused(mrf, path):
     tf.t_ils(mrf, maxiter=2, rng=0, checkpoint=path)
     for other in other_models(mrf):
         check_refused_and_kept(
@@ -59,18 +59,18 @@ def test_the_file_of_another_model_is_refused(mrf, path):
     ],
     ids=str,
 )
-def test_the_file_of_other_settings_is_refused(mrf, path, options, message):
+def test_the_checkpoint_of_other_settings_is_refused(mrf, path, options, message):
     tf.t_ils(mrf, maxiter=2, rng=0, checkpoint=path)
     check_refused_and_kept(lambda: tf.t_ils(mrf, checkpoint=path, maxiter=5, **options), path, ValueError, message)
 
 
-def test_limits_and_machinery_are_no_settings(mrf, path):
+def test_limits_threads_and_memory_may_change_between_resumes(mrf, path):
     whole = tf.t_ils(mrf, maxiter=9, rng=0)
     tf.t_ils(mrf, maxiter=2, rng=0, checkpoint=path, threads=1, time_limit=1e6, memory="low")
     check_same(tf.t_ils(mrf, maxiter=9, checkpoint=path, threads=2, patience=1000), whole)
 
 
-def test_the_file_of_another_solver_is_refused(mrf, path):
+def test_the_checkpoint_of_another_solver_is_refused(mrf, path):
     tf.genetic(mrf, population=3, maxiter=1, rng=0, checkpoint=path)
     check_refused_and_kept(
         lambda: tf.t_ils(mrf, checkpoint=path), path, ValueError, "was written by genetic, cannot resume t_ils"
@@ -85,7 +85,7 @@ def test_the_file_of_another_solver_is_refused(mrf, path):
         )
 
 
-def test_another_kind_of_random_numbers_is_refused(mrf, path):
+def test_a_checkpoint_of_another_kind_of_generator_is_refused(mrf, path):
     tf.t_ils(mrf, maxiter=2, rng=np.random.Generator(np.random.MT19937(0)), checkpoint=path)
     check_refused_and_kept(
         lambda: tf.t_ils(mrf, maxiter=5, rng=0, checkpoint=path),
@@ -258,7 +258,7 @@ def test_a_loop_of_symbolic_links_is_refused(mrf, tmp_path):
 
 
 @pytest.mark.parametrize("solver", [tf.t_ils, tf.genetic])
-def test_a_folder_is_no_file_and_a_folder_that_is_not_there_is_not_made(mrf, tmp_path, solver):
+def test_a_folder_or_a_path_in_a_missing_folder_is_refused_as_checkpoint(mrf, tmp_path, solver):
     with pytest.raises(IsADirectoryError, match="is a folder"):
         solver(mrf, checkpoint=tmp_path)
     with pytest.raises(FileNotFoundError, match="there is no folder"):
@@ -266,7 +266,7 @@ def test_a_folder_is_no_file_and_a_folder_that_is_not_there_is_not_made(mrf, tmp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_refusal_draws_no_random_number(mrf, path):
+def test_a_refused_checkpoint_draws_no_random_number(mrf, path):
     path.write_bytes(b"mine")
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="is not a treefield checkpoint"):
@@ -298,7 +298,7 @@ def other_jump(x, mrf, rng):
     return UniformJump(0.3)(x, mrf, rng)
 
 
-def test_settings_that_differ_little_differ(mrf, path):
+def test_a_checkpoint_of_slightly_different_settings_is_refused(mrf, path):
     tf.t_ils(mrf, jump=UniformJump(0.1), maxiter=2, rng=0, checkpoint=path)
     check_refused_and_kept(
         lambda: tf.t_ils(mrf, jump=UniformJump(0.10000001), checkpoint=path, maxiter=4), path, ValueError, "jump="

@@ -26,7 +26,7 @@ def random_x(case, seed):
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
 @pytest.mark.parametrize("forbidden", [False, True])
-def test_the_energy_is_the_naive_one(kind, forbidden):
+def test_the_energy_of_a_grid_equals_the_naive_one(kind, forbidden):
     @settings(max_examples=60)
     @given(grid_models(kinds=[kind], forbidden=forbidden), st.integers(0, 99))
     def check(case, seed):
@@ -58,7 +58,7 @@ def test_tree_bp_is_exact_on_chains(kind, forbidden):
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
 @pytest.mark.parametrize("trees", TREES)
-def test_every_step_is_exact_and_nothing_rises(kind, trees):
+def test_every_tree_of_a_sweep_is_solved_exactly_and_never_raises_the_energy(kind, trees):
     """Proposition 1: after a tree is solved no other labels of it, the rest fixed, have less energy."""
     if trees == "combs" and kind not in SOME_KINDS:
         pytest.skip("the forest kernel is tested with other kinds, and with this one in tree_bp")
@@ -99,7 +99,7 @@ def comb_sites(shape):
 
 
 @pytest.mark.parametrize("trees", TREES)
-def test_outside_a_tree_optimal_means_optimal(trees):
+def test_a_tree_is_optimal_after_a_sweep_if_the_labels_around_it_are(trees):
     """Proposition 2: if the labels around the tree belong to a minimum, so do the tree's."""
 
     @settings(max_examples=60)
@@ -161,7 +161,7 @@ def lines_energy(case, nu, axis, x):
 
 
 @pytest.mark.parametrize("kind", ["potts-signed", "table", "edge-tables"])
-def test_icm_ends_where_no_site_wants_another_label(kind):
+def test_icm_ends_where_no_single_site_can_improve(kind):
     @settings(max_examples=60)
     @given(grid_models(kinds=[kind]), st.integers(0, 99))
     def check(case, seed):

@@ -17,8 +17,8 @@ def test_no_mutated_checkpoint_resumes_as_another_search():
     assert {kind for kind, _ in counts} >= {rewrite.__name__ for rewrite in fuzz_checkpoints.REWRITES}
 
 
-@pytest.mark.skipif(os.name != "posix", reason="a crash is told by its signal")
-def test_the_fuzzer_counts_a_crash_as_one_failure(tmp_path, monkeypatch):
+@pytest.mark.skipif(os.name != "posix", reason="a crash is recognised by its signal")
+def test_the_checkpoint_fuzzer_counts_a_crash_as_one_failure(tmp_path, monkeypatch):
     crashing = tmp_path / "crashing.py"
     crashing.write_text(
         "import os, sys, fuzz_checkpoints\n"

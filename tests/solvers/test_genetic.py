@@ -13,7 +13,7 @@ CROSSOVERS = ("merge", "site")
 
 
 @pytest.mark.parametrize("crossover", CROSSOVERS)
-def test_the_best_individual_is_never_lost(mrf, crossover):
+def test_genetic_never_loses_the_best_individual(mrf, crossover):
     res = tf.genetic(mrf, population=6, crossover=crossover, maxiter=15, rng=0)
     trace = res.trace
     assert res.method == "genetic" and res.nit == 15 and res.status == tf.Status.LIMIT
@@ -24,13 +24,13 @@ def test_the_best_individual_is_never_lost(mrf, crossover):
 
 
 @pytest.mark.parametrize("crossover", CROSSOVERS)
-def test_a_search_beats_its_first_individuals_run_to_their_minima(mrf, crossover):
+def test_genetic_beats_its_first_individuals_run_to_their_minima(mrf, crossover):
     res = tf.genetic(mrf, population=8, crossover=crossover, maxiter=40, rng=0)
     assert res.fun < min(tf.t_icm(mrf, rng=seed).fun for seed in range(8))
 
 
 @pytest.mark.parametrize("crossover", CROSSOVERS)
-def test_the_same_seed_gives_the_same_search(mrf, crossover):
+def test_genetic_with_the_same_seed_gives_the_same_answer(mrf, crossover):
     runs = [
         tf.genetic(mrf, population=4, crossover=crossover, maxiter=6, rng=rng) for rng in (3, np.random.default_rng(3))
     ]
@@ -72,14 +72,14 @@ def test_a_mixture_as_mutation_uses_all_of_its_jumps(mrf):
 
 
 @pytest.mark.parametrize("x0", ["unary", "scan-line", np.zeros((20, 24), int)], ids=["unary", "scan-line", "given"])
-def test_the_start_is_the_first_individual(mrf, x0):
+def test_genetic_takes_the_start_as_the_first_individual(mrf, x0):
     res = tf.genetic(mrf, x0, population=3, maxiter=0, rng=0)
     start = tf.t_icm(mrf, x0, maxiter=0)
     assert res.trace["energy"][0] == start.fun
     assert res.fun <= tf.t_icm(mrf, x0, maxiter=1).fun
 
 
-def test_the_users_start_and_mutation_are_left_alone(mrf):
+def test_genetic_leaves_the_start_and_mutation_of_the_caller_unchanged(mrf):
     x0, mutation = np.zeros(mrf.shape, np.int32), MixedJump()
     tf.genetic(mrf, x0, mutation=mutation, population=3, maxiter=3, rng=0)
     assert not x0.any() and mutation.get_state() == MixedJump().get_state()
@@ -100,7 +100,7 @@ def test_the_callback_sees_the_first_population_and_every_generation_and_can_sto
     np.testing.assert_array_equal(res.x, tf.genetic(mrf, population=4, maxiter=3, rng=0).x)
 
 
-def test_limits_are_kept(mrf):
+def test_genetic_stops_at_its_limits(mrf):
     res = tf.genetic(mrf, time_limit=0, rng=0)
     assert res.nit == 0 and res.status == 1 and res.fun == mrf.energy(res.x)
     res = tf.genetic(mrf, population=3, patience=4, rng=0)
@@ -109,7 +109,7 @@ def test_limits_are_kept(mrf):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=str)
-def test_a_signal_returns_the_best_so_far(mrf, number):
+def test_genetic_returns_the_best_so_far_after_a_signal(mrf, number):
     def callback(intermediate_result):
         if intermediate_result.nit == 2:
             os.kill(os.getpid(), number)
@@ -120,7 +120,7 @@ def test_a_signal_returns_the_best_so_far(mrf, number):
 
 @pytest.mark.parametrize("crossover", CROSSOVERS)
 @pytest.mark.parametrize("shape", [(1, 1), (1, 20), (20, 1), (3, 4, 5)], ids=str)
-def test_any_grid_is_searched(shape, crossover):
+def test_genetic_searches_grids_of_every_kind(shape, crossover):
     mrf = tf.GridMRF(np.random.default_rng(0).random((*shape, 4), dtype=np.float32), tf.Potts(0.4))
     res = tf.genetic(mrf, population=4, crossover=crossover, maxiter=8, rng=0)
     assert res.fun == mrf.energy(res.x)

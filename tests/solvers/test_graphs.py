@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import naive_graph
 import treefield as tf
-from small import check_refused, check_same
+from small import check_raises, check_same
 from small_graphs import KINDS, graphs, grid_graph, random_labels, spin_glass
 from treefield.moves import BallJump, HeatJump, MixedJump, PerComponent
 
@@ -44,13 +44,13 @@ THREADED = {name: each for name, each in SOLVERS.items() if each[0] in (tf.t_icm
 
 
 @pytest.fixture
-def guided(monkeypatch):
+def no_elimination(monkeypatch):
     """`minimize` searches, whatever it could solve exactly at once."""
     monkeypatch.setattr("treefield.solvers.minimize.solve_by_elimination", lambda *_: None)
 
 
 def check_result(case, mrf, res):
-    """What every solver promises."""
+    """Fail unless the result of a solver is consistent."""
     model = case.model
     least, exact = naive_graph.least_energy(model), case.integer
     tolerance = 0 if exact else 1e-9 * (1 + abs(least) if least < math.inf else 1)
@@ -65,7 +65,7 @@ def check_result(case, mrf, res):
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-def test_a_solver_keeps_its_promises(name):
+def test_a_solver_of_graphs_returns_a_consistent_result(name):
     solver, options = SOLVERS[name]
 
     @settings(max_examples=30)
@@ -80,7 +80,7 @@ def test_a_solver_keeps_its_promises(name):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("exact", [True, False])
-def test_minimize_finds_the_least_energy_of_small_models(monkeypatch, kind, exact):
+def test_minimize_finds_the_least_energy_of_small_graphs(monkeypatch, kind, exact):
     if not exact:
         monkeypatch.setattr("treefield.solvers.minimize.solve_by_elimination", lambda *_: None)
 
@@ -98,7 +98,7 @@ def test_minimize_finds_the_least_energy_of_small_models(monkeypatch, kind, exac
 
 @settings(max_examples=40)
 @given(graphs(), st.integers(0, 99))
-def test_merge_is_the_best_choice_of_components(case, seed):
+def test_merge_takes_the_best_components_on_graphs(case, seed):
     mrf = case.mrf()
     x, y = random_labels(case, seed), random_labels(case, seed + 1)
     z = tf.merge(mrf, x, y)
@@ -129,7 +129,7 @@ MODELS = {"labels": grid_graph((7, 8), 4, 1), "spins": spin_glass(60), "own tabl
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", SOLVERS)
-def test_the_same_seed_gives_the_same_answer(guided, name, model):
+def test_solvers_of_graphs_with_the_same_seed_give_the_same_answer(no_elimination, name, model):
     solver, options = SOLVERS[name]
     first, second = (solver(MODELS[model], rng=5, **options) for _ in range(2))
     check_same(first, second)
@@ -137,7 +137,7 @@ def test_the_same_seed_gives_the_same_answer(guided, name, model):
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", THREADED)
-def test_any_number_of_threads_gives_the_same_answer(guided, name, model):
+def test_solvers_of_graphs_do_not_depend_on_the_number_of_threads(no_elimination, name, model):
     solver, options = THREADED[name]
     first, second = (solver(MODELS[model], rng=5, threads=threads, **options) for threads in (1, 2))
     check_same(first, second)
@@ -145,7 +145,7 @@ def test_any_number_of_threads_gives_the_same_answer(guided, name, model):
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", SEARCHES)
-def test_a_search_in_parts_is_the_search_in_one(path, name, model):
+def test_a_resumed_search_on_a_graph_equals_an_uninterrupted_one(path, name, model):
     solver, options = SEARCHES[name]
     whole = solver(MODELS[model], maxiter=20, rng=0, **options)
     for stop in (0, 1, 7):
@@ -156,7 +156,7 @@ def test_a_search_in_parts_is_the_search_in_one(path, name, model):
 def test_a_checkpoint_of_another_graph_is_refused(path):
     tf.t_ils(MODELS["spins"], maxiter=3, rng=0, checkpoint=path)
     other = spin_glass(60, seed=1)
-    check_refused(lambda: tf.t_ils(other, maxiter=5, checkpoint=path), ValueError, "another model")
+    check_raises(lambda: tf.t_ils(other, maxiter=5, checkpoint=path), ValueError, "another model")
 
 
 # --- odd graphs -----------------------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ ODD = {
 
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("name", SOLVERS)
-def test_odd_graphs_are_solved(guided, name, odd):
+def test_odd_graphs_are_solved(no_elimination, name, odd):
     mrf, (solver, options) = ODD[odd], SOLVERS[name]
     res = solver(mrf, rng=0, **options)
     model = naive_graph.Model(
@@ -194,7 +194,7 @@ def test_odd_graphs_are_solved(guided, name, odd):
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-def test_models_that_forbid_everything_say_so(name):
+def test_solvers_report_graphs_that_forbid_everything(name):
     forbidding = np.array([[np.inf, 0], [0, np.inf]])
     mrf = tf.GraphMRF(np.zeros((3, 2)), [(0, 1), (1, 2), (2, 0)], forbidding)
     solver, options = SOLVERS[name]
@@ -203,7 +203,7 @@ def test_models_that_forbid_everything_say_so(name):
     assert "the labelling has infinite energy: it holds 1 forbidden costs" in res.message or name == "loopy_bp"
 
 
-def test_a_colouring_is_found():
+def test_minimize_finds_a_colouring():
     """Nothing costs anything, but neighbours must differ."""
     rng = np.random.default_rng(0)
     colours = rng.integers(3, size=60)
@@ -216,19 +216,19 @@ def test_a_colouring_is_found():
 # --- limits ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_memory_limit_that_is_too_small_is_refused(guided):
+def test_a_memory_limit_too_small_for_a_graph_is_refused(no_elimination):
     mrf = MODELS["labels"]
-    check_refused(lambda: tf.minimize(mrf, memory_limit=100), ValueError, "memory_limit = 100 bytes is too little")
+    check_raises(lambda: tf.minimize(mrf, memory_limit=100), ValueError, "memory_limit = 100 bytes is too little")
     sizes = mrf.backend.search_bytes()
     with_dual, without = (size + 12 * 4 * mrf.size for size in sizes.values())
     assert with_dual > without
     assert not math.isnan(tf.minimize(mrf, memory_limit=with_dual, maxiter=2).lower_bound)
     assert math.isnan(tf.minimize(mrf, memory_limit=with_dual - 1, maxiter=2).lower_bound)
-    check_refused(lambda: tf.minimize(mrf, memory_limit=without - 1), ValueError, "is too little")
+    check_raises(lambda: tf.minimize(mrf, memory_limit=without - 1), ValueError, "is too little")
 
 
 @pytest.mark.parametrize("name", [name for name, (_, options) in SOLVERS.items() if "maxiter" in options])
-def test_the_callback_sees_every_iteration_and_can_stop(guided, name):
+def test_the_callback_of_a_graph_solver_sees_every_iteration_and_can_stop(no_elimination, name):
     mrf, (solver, options) = MODELS["own tables"], SOLVERS[name]
     seen = []
 
@@ -244,7 +244,7 @@ def test_the_callback_sees_every_iteration_and_can_stop(guided, name):
     assert seen and res.fun == seen[-1] and sorted(seen, reverse=True) == seen
 
 
-def test_the_callback_hears_of_an_exact_answer():
+def test_the_callback_is_called_with_an_exact_answer():
     seen = []
     for edges in ([(0, 1), (1, 2)], [(0, 1), (1, 2), (2, 0)]):
         res = tf.minimize(tf.GraphMRF(np.eye(3), edges, tf.Potts(1)), callback=seen.append)
@@ -252,7 +252,7 @@ def test_the_callback_hears_of_an_exact_answer():
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-def test_large_graphs_run(name):
+def test_solvers_run_on_large_graphs(name):
     solver, options = SOLVERS[name]
     rng = np.random.default_rng(0)
     pairs = np.argwhere(np.triu(np.ones((500, 500)), 1))
@@ -264,8 +264,8 @@ def test_large_graphs_run(name):
         assert math.isnan(res.lower_bound) or res.lower_bound <= res.fun
 
 
-def test_what_needs_lines_is_refused():
+def test_solvers_that_need_lines_refuse_graphs():
     mrf = MODELS["spins"]
-    check_refused(lambda: tf.scan_line(mrf), TypeError, "scan_line solves the lines of a grid, got a GraphMRF; use")
+    check_raises(lambda: tf.scan_line(mrf), TypeError, "scan_line solves the lines of a grid, got a GraphMRF; use")
     for solver in (tf.minimize, tf.t_icm, tf.t_ils, tf.trw):
-        check_refused(lambda solver=solver: solver(mrf, "scan-line"), TypeError, 'x0="scan-line" solves.*a GraphMRF')
+        check_raises(lambda solver=solver: solver(mrf, "scan-line"), TypeError, 'x0="scan-line" solves.*a GraphMRF')

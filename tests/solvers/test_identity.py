@@ -1,4 +1,4 @@
-"""Jumps that differ in any code or value are told apart when a search is resumed, also in another process."""
+"""Jumps that differ in any code or value are distinguished when a search is resumed, also in another process."""
 
 import functools
 import os
@@ -14,7 +14,7 @@ import pytest
 import treefield as tf
 from small import check_same
 from treefield.moves import MixedJump, PerComponent, UniformJump, Unvisited
-from treefield.solvers.identity import described
+from treefield.solvers.identity import describe_part
 
 SHARE = 0.2
 
@@ -123,28 +123,28 @@ PAIRS = {
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_two_jumps_that_differ_only_inside_have_different_descriptions(name):
-    first, second = (described(part, "jump") for part in PAIRS[name])
+    first, second = (describe_part(part, "jump") for part in PAIRS[name])
     assert first != second
     assert " at 0x" not in first + second
-    assert described(PAIRS[name][0], "jump") == first
+    assert describe_part(PAIRS[name][0], "jump") == first
 
 
 def test_jumps_made_again_have_equal_descriptions():
     for make in (closed, defaulted, local_class, class_value, compiled, recursive, Own, lambda n: MixedJump([Own(n)])):
-        assert described(make(0.3), "jump") == described(make(0.3), "jump")
+        assert describe_part(make(0.3), "jump") == describe_part(make(0.3), "jump")
 
 
 def test_a_changed_global_variable_makes_another_jump(monkeypatch):
-    before = [described(jump, "jump") for jump in (by_global, by_helper, wide)]
+    before = [describe_part(jump, "jump") for jump in (by_global, by_helper, wide)]
     monkeypatch.setattr(sys.modules[__name__], "SHARE", 0.3)
-    after = [described(jump, "jump") for jump in (by_global, by_helper, wide)]
+    after = [describe_part(jump, "jump") for jump in (by_global, by_helper, wide)]
     assert [old == new for old, new in zip(before, after, strict=True)] == [False, False, True]
 
 
 def test_an_object_with_a_repr_is_known_by_it_alone():
     jump = Shown()
     jump.calls = 17
-    assert described(jump, "jump") == described(Shown(), "jump") == "Shown(0.1)"
+    assert describe_part(jump, "jump") == describe_part(Shown(), "jump") == "Shown(0.1)"
 
 
 def test_a_part_whose_content_cannot_be_listed_is_refused_at_the_start(mrf, path):
@@ -196,7 +196,7 @@ def test_a_checkpoint_of_a_jump_that_differs_only_inside_is_refused(mrf, path, f
 SCRIPT = """
 import numpy as np
 from treefield.moves import MixedJump, UniformJump
-from treefield.solvers.identity import described
+from treefield.solvers.identity import describe_part
 
 NAMES = {"rows", "columns", "diagonals", "boxes", "balls"}
 
@@ -206,7 +206,7 @@ class Jump:
     def __call__(self, x, mrf, rng):
         return x.copy() if "rows" in {"rows", "columns", "spirals"} else NAMES
 
-print(described(MixedJump([Jump(), lambda x, mrf, rng: UniformJump(0.1)(x, mrf, rng)]), "jump"))
+print(describe_part(MixedJump([Jump(), lambda x, mrf, rng: UniformJump(0.1)(x, mrf, rng)]), "jump"))
 """
 
 
@@ -222,4 +222,4 @@ def test_descriptions_are_equal_in_every_process():
 
 def test_moves_of_the_package_are_known_by_their_reprs():
     for part in (MixedJump(), PerComponent(), UniformJump(0.25)):
-        assert described(part, "jump") == repr(part)
+        assert describe_part(part, "jump") == repr(part)

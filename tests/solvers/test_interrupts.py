@@ -11,7 +11,7 @@ import pytest
 import treefield as tf
 from small import check_result
 from treefield.moves import UniformJump
-from treefield.solvers.interrupt import Interrupts, deferred
+from treefield.solvers.interrupt import Interrupts, defer_signals
 
 
 @pytest.mark.parametrize("restarts", [1, 2])
@@ -44,7 +44,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_an_interrupt_returns_the_best_so_far(mrf, way):
+def test_a_solver_returns_the_best_so_far_after_an_interrupt(mrf, way):
     handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     res = tf.t_ils(mrf, maxiter=500, rng=0, callback=interrupting(WAYS[way]))
     check_result(mrf, res)
@@ -54,7 +54,7 @@ def test_an_interrupt_returns_the_best_so_far(mrf, way):
     assert handlers == (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM))
 
 
-def test_a_jump_that_is_interrupted_leaves_the_best_whole(mrf):
+def test_an_interrupted_jump_leaves_the_best_labelling_unchanged(mrf):
     calls = []
 
     def jump(x, mrf, rng):
@@ -82,7 +82,7 @@ def test_a_signal_stops_all_restarts(mrf, way):
     assert res.nit < 5000
 
 
-def test_a_handler_of_the_users_own_is_left_alone(mrf):
+def test_a_search_leaves_a_signal_handler_of_the_program_alone(mrf):
     caught = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: caught.append(number))
     try:
@@ -121,7 +121,7 @@ def test_an_inner_search_takes_the_signal_and_hands_it_back():
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
-def test_a_search_within_a_search_stops_both(mrf):
+def test_a_signal_in_a_nested_search_stops_both(mrf):
     nested = []
 
     def callback(intermediate_result):
@@ -135,14 +135,14 @@ def test_a_search_within_a_search_stops_both(mrf):
 
 def test_ctrl_c_waits_for_the_end_of_a_deferred_block():
     reached = []
-    with pytest.raises(KeyboardInterrupt), deferred():
+    with pytest.raises(KeyboardInterrupt), defer_signals():
         WAYS["SIGINT"]()
         reached.append("the end of the block")
     assert reached and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_second_ctrl_c_does_not_wait_for_a_deferred_block():
-    with pytest.raises(KeyboardInterrupt), deferred():
+    with pytest.raises(KeyboardInterrupt), defer_signals():
         WAYS["SIGINT"]()
         WAYS["SIGINT"]()
         pytest.fail("not interrupted")
@@ -150,7 +150,7 @@ def test_a_second_ctrl_c_does_not_wait_for_a_deferred_block():
 
 def test_a_deferred_block_within_a_search_leaves_its_signal_to_the_search():
     with Interrupts() as outer:
-        with deferred():
+        with defer_signals():
             WAYS["SIGINT"]()
         assert outer.pending == "interrupted"
 
@@ -158,12 +158,12 @@ def test_a_deferred_block_within_a_search_leaves_its_signal_to_the_search():
 def test_sigterm_runs_cleanup_code_and_then_ends_the_process():
     code = """
 import os, signal
-from treefield.solvers.interrupt import Interrupts, cleaning_up
-with cleaning_up():
+from treefield.solvers.interrupt import Interrupts, clean_up_on_sigterm
+with clean_up_on_sigterm():
     with Interrupts() as interrupts:
         os.kill(os.getpid(), signal.SIGTERM)
     try:
-        with cleaning_up():
+        with clean_up_on_sigterm():
             print(interrupts.pending)
             os.kill(os.getpid(), signal.SIGTERM)
     finally:

@@ -34,7 +34,7 @@ def check_against_naive(case, schedule, damping, iterations=3):
 
 @pytest.mark.parametrize("schedule", UPDATES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_messages_are_those_of_the_naive_version(kind, schedule):
+def test_loopy_bp_messages_equal_the_naive_ones(kind, schedule):
     @settings(max_examples=30)
     @given(grid_models(kinds=[kind], dtypes=KIND_DTYPES[kind][:1], integer=True), st.sampled_from((0.0, 0.5)))
     def check(case, damping):
@@ -46,14 +46,14 @@ def test_messages_are_those_of_the_naive_version(kind, schedule):
 
 
 @pytest.mark.parametrize("schedule", UPDATES)
-def test_on_a_tree_it_is_exact(schedule):
+def test_loopy_bp_is_exact_on_a_tree(schedule):
     for seed in range(5):
         mrf = random_case(seed, "edge-tables", (1, 12), 4, "float64", integer=False).mrf()
         res = tf.loopy_bp(mrf, schedule=schedule, maxiter=30)
         assert res.fun == pytest.approx(tf.tree_bp(mrf).fun) and "converged" in res.message
 
 
-def test_the_best_labelling_is_returned_and_the_trace_tells_the_run():
+def test_loopy_bp_returns_the_best_labelling_and_its_trace():
     mrf = tf.GridMRF(np.random.default_rng(0).random((12, 14, 3)), tf.Potts(2.0))
     x0 = tf.t_icm(mrf, rng=0).x
     res = tf.loopy_bp(mrf, x0, maxiter=7)
@@ -86,7 +86,7 @@ def test_weak_couplings_are_solved_well_and_damping_helps_with_strong_ones():
         ({"tol": "small"}, TypeError, "tol must be a number"),
     ],
 )
-def test_bad_input_is_refused(keywords, error, message):
+def test_loopy_bp_refuses_bad_input(keywords, error, message):
     mrf = tf.GridMRF(np.zeros((2, 3, 2)), tf.Potts(1))
     with pytest.raises(error, match=message):
         tf.loopy_bp(mrf, **keywords)

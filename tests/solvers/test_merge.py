@@ -22,7 +22,7 @@ def rank(case, x):
 
 @pytest.mark.parametrize("forbidden", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_merge_is_the_best_choice_of_components(kind, forbidden):
+def test_merge_takes_the_best_components_on_grids(kind, forbidden):
     @settings(max_examples=60)
     @given(grid_models(kinds=[kind], forbidden=forbidden), st.integers(0, 10**6))
     def check(case, seed):
@@ -43,7 +43,7 @@ def test_merge_is_the_best_choice_of_components(kind, forbidden):
     check()
 
 
-def test_components_are_those_of_flood_filling():
+def test_components_of_a_grid_equal_those_of_flood_filling():
     rng = np.random.default_rng(0)
     for shape in [(1, 1), (1, 30), (30, 1), (20, 30), (6, 7, 8)]:
         for share in (0.0, 0.3, 0.6, 1.0):

@@ -21,7 +21,7 @@ from treefield.solvers.minimize import METHODS
 
 
 def check_result(mrf, res):
-    """What every result of "auto" promises."""
+    """Fail unless a result of "auto" is consistent."""
     trace = res.trace
     assert res.x.dtype == np.int32 and res.x.shape == mrf.shape
     assert res.fun == mrf.energy(res.x) == trace["best"][-1] and not res.lower_bound > res.fun
@@ -49,7 +49,7 @@ def frustrated(shape, seed=0):
 # --- the answer -----------------------------------------------------------------------------------------------------
 
 
-def test_the_result_is_consistent(mrf):
+def test_the_result_of_minimize_is_consistent(mrf):
     res = tf.minimize(mrf, maxiter=6, tol=0, rng=0)
     check_result(mrf, res)
     assert res.method == "auto" and res.nit == 6 and res.status == tf.Status.LIMIT and "maxiter = 6" in res.message
@@ -59,7 +59,7 @@ def test_the_result_is_consistent(mrf):
     assert res.fun <= min(tf.trw(mrf, maxiter=24).fun, tf.t_icm(mrf, rng=0).fun)
 
 
-def test_a_chain_is_solved_exactly_at_once():
+def test_minimize_solves_a_chain_exactly_at_once():
     for unary in (CHAIN.unary, CHAIN.unary.transpose(1, 0, 2), CHAIN.unary[None]):
         mrf = tf.GridMRF(unary, tf.Potts(2))
         res = tf.minimize(mrf)
@@ -90,7 +90,7 @@ def test_few_edges_that_close_a_cycle_are_no_tree():
 
 
 @pytest.mark.parametrize("kind", ["potts", "edge-tables"])
-def test_small_models_are_solved(kind):
+def test_minimize_solves_small_models(kind):
     for seed in range(30):
         case = random_model(kind, seed, odd=seed % 2 == 0)
         mrf, (minimum, slack) = case.mrf(), least_energy(case)
@@ -101,7 +101,7 @@ def test_small_models_are_solved(kind):
 
 
 @pytest.mark.parametrize("shape", [(14, 17), (3, 9, 5)], ids=str)
-def test_submodular_models_of_two_labels_are_proved_optimal(shape):
+def test_minimize_proves_submodular_models_of_two_labels_optimal(shape):
     rng = np.random.default_rng(0)
     weights = [rng.integers(0, 5, naive.edge_shape(shape, axis)).astype(float) for axis in range(len(shape))]
     mrf = tf.GridMRF(rng.integers(-9, 9, (*shape, 2)).astype(np.float32), tf.Potts(1), weights=weights)
@@ -110,14 +110,14 @@ def test_submodular_models_of_two_labels_are_proved_optimal(shape):
     assert res.gap == 0 and res.fun == res.lower_bound and res.status == 0 and "proved optimal" in res.message
 
 
-def test_in_three_dimensions_too():
+def test_minimize_on_a_3d_grid_has_a_small_gap_and_beats_t_icm():
     mrf = tf.GridMRF(np.random.default_rng(0).random((4, 9, 10, 4), dtype=np.float32), tf.Potts(0.2))
     res = tf.minimize(mrf, maxiter=20, rng=0)
     check_result(mrf, res)
     assert res.gap < 0.02 and res.fun <= tf.t_icm(mrf, rng=0).fun
 
 
-def test_forbidden_costs_are_avoided():
+def test_minimize_avoids_forbidden_costs():
     rng = np.random.default_rng(0)
     unary = rng.integers(0, 9, (12, 10, 4)).astype(np.float32)
     unary[rng.random((12, 10)) < 0.5, 2] = np.inf
@@ -127,7 +127,7 @@ def test_forbidden_costs_are_avoided():
     assert np.isfinite(res.fun) and res.success and res.gap < 0.05
 
 
-def test_a_model_that_forbids_everything_says_so():
+def test_minimize_reports_a_model_that_forbids_everything():
     unary = np.zeros((3, 4, 3), np.float32)
     unary[1, 2] = np.inf
     res = tf.minimize(tf.GridMRF(unary, tf.Potts(1)), maxiter=3, rng=0)
@@ -150,7 +150,7 @@ def test_on_a_spin_glass_the_dual_rests_and_the_search_is_as_good_as_t_ils(monke
 # --- the start, the seed and the threads ----------------------------------------------------------------------------
 
 
-def test_starts_are_what_they_say(mrf):
+def test_minimize_starts_from_the_named_or_given_labelling(mrf):
     given = np.random.default_rng(5).integers(4, size=mrf.shape)
     starts = {name: tf.minimize(mrf, name, maxiter=0, rng=1).x for name in ("random", "unary", "scan-line")}
     for name, x in starts.items():
@@ -162,7 +162,7 @@ def test_starts_are_what_they_say(mrf):
     assert again.fun <= best.fun == again.trace["energy"][0]
 
 
-def test_the_same_seed_gives_the_same_answer(mrf):
+def test_minimize_with_the_same_seed_gives_the_same_answer(mrf):
     first, second = (tf.minimize(mrf, maxiter=6, tol=0, rng=rng) for rng in (3, np.random.default_rng(3)))
     check_same(first, second)
     np.random.seed(0)  # noqa: NPY002
@@ -188,7 +188,7 @@ def restless():
 
 
 @pytest.mark.parametrize("size", ["small", "large", "frustrated"])
-def test_the_number_of_threads_does_not_matter(mrf, size, restless):
+def test_minimize_does_not_depend_on_the_number_of_threads(mrf, size, restless):
     if size == "large":  # enough for sweeps to be shared out, too
         mrf = tf.GridMRF(np.random.default_rng(0).random((240, 240, 4), dtype=np.float32), tf.Potts(0.4))
     elif size == "frustrated":  # where the dual rests
@@ -199,7 +199,7 @@ def test_the_number_of_threads_does_not_matter(mrf, size, restless):
         check_same(first, tf.minimize(mrf, threads=threads, **options))
 
 
-def test_the_number_of_threads_does_not_matter_if_one_side_is_slow(mrf, monkeypatch):
+def test_minimize_does_not_depend_on_threads_if_one_side_is_slow(mrf, monkeypatch):
     from treefield.solvers import auto
 
     first = tf.minimize(mrf, threads=1, maxiter=8, tol=0, rng=0)
@@ -210,7 +210,7 @@ def test_the_number_of_threads_does_not_matter_if_one_side_is_slow(mrf, monkeypa
     check_same(first, tf.minimize(mrf, threads=2, maxiter=8, tol=0, rng=0, callback=lambda result: time.sleep(0.01)))
 
 
-def test_the_limit_cuts_a_run_short_but_does_not_change_it(mrf):
+def test_maxiter_truncates_a_run_of_minimize_but_does_not_change_it(mrf):
     long, short = (tf.minimize(mrf, maxiter=maxiter, tol=0, rng=0) for maxiter in (8, 3))
     np.testing.assert_array_equal(short.trace["bound"], long.trace["bound"][:4])
     np.testing.assert_allclose(short.trace["energy"], long.trace["energy"][:4], rtol=1e-12)  # the last is summed afresh
@@ -219,7 +219,7 @@ def test_the_limit_cuts_a_run_short_but_does_not_change_it(mrf):
 # --- limits ---------------------------------------------------------------------------------------------------------
 
 
-def test_no_round_gives_the_start_and_no_bound(mrf):
+def test_minimize_without_rounds_returns_the_start_and_no_bound(mrf):
     for limit in ({"maxiter": 0}, {"time_limit": 0}):
         res = tf.minimize(mrf, **limit)
         check_result(mrf, res)
@@ -227,7 +227,7 @@ def test_no_round_gives_the_start_and_no_bound(mrf):
     assert "time_limit" in res.message
 
 
-def test_the_gap_that_is_asked_for_is_enough(mrf):
+def test_minimize_stops_at_the_given_gap(mrf):
     res = tf.minimize(mrf, tol=0.05, rng=0)
     check_result(mrf, res)
     assert res.gap <= 0.05 and res.status == 0 and "within tol = 0.05" in res.message
@@ -242,7 +242,7 @@ def test_patience_counts_rounds_without_a_new_best():
     assert res.nit == gains.max() + 5 and res.status == 0 and "patience = 5" in res.message
 
 
-def test_without_limits_it_stops_by_itself(mrf):
+def test_minimize_without_limits_stops_by_itself(mrf):
     res = tf.minimize(mrf, rng=0)
     check_result(mrf, res)
     assert res.status == 0 and res.gap <= 1e-4 and "converged" in res.message
@@ -252,7 +252,7 @@ def test_without_limits_it_stops_by_itself(mrf):
     assert 100 <= hopeless.nit < 1000 and hopeless.gap > 1e-4
 
 
-def test_the_callback_sees_every_round_and_can_stop(mrf):
+def test_the_callback_of_minimize_sees_every_round_and_can_stop(mrf):
     seen = []
 
     def callback(intermediate_result):
@@ -270,7 +270,7 @@ def test_the_callback_sees_every_round_and_can_stop(mrf):
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-def test_an_interrupt_returns_the_best_so_far(mrf, number, threads):
+def test_minimize_returns_the_best_so_far_after_an_interrupt(mrf, number, threads):
     handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
 
     def callback(intermediate_result):
@@ -285,7 +285,7 @@ def test_an_interrupt_returns_the_best_so_far(mrf, number, threads):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_an_error_in_a_round_is_told_and_leaves_no_thread_behind(mrf, monkeypatch, threads):
+def test_an_error_in_a_round_is_raised_and_leaves_no_thread_behind(mrf, monkeypatch, threads):
     def broken(self, x):
         raise ZeroDivisionError("mine")
 
@@ -295,7 +295,7 @@ def test_an_error_in_a_round_is_told_and_leaves_no_thread_behind(mrf, monkeypatc
     assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
 
 
-def test_progress_shows_bound_and_gap(mrf, capsys):
+def test_the_progress_bar_of_minimize_shows_bound_and_gap(mrf, capsys):
     res = tf.minimize(mrf, maxiter=4, tol=0, rng=0, progress=True)
     err = capsys.readouterr().err
     assert "auto" in err and "4/4" in err and f"bound={res.lower_bound:.7g}" in err and "gap=" in err
@@ -305,13 +305,13 @@ def test_progress_shows_bound_and_gap(mrf, capsys):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_goes_by_its_name(method):
+def test_minimize_runs_every_method_by_its_name(method):
     mrf = CHAIN if method == "tree_bp" else MRF
     res = tf.minimize(mrf, method=method)
     assert res.method == method and res.fun == mrf.energy(res.x)
 
 
-def test_options_go_to_the_method(mrf):
+def test_minimize_passes_options_to_the_method(mrf):
     res = tf.minimize(mrf, "unary", method="t_ils", jump=UniformJump(0.3), beta=2, maxiter=7, rng=0, threads=1)
     same = tf.t_ils(mrf, "unary", jump=UniformJump(0.3), beta=2, maxiter=7, rng=0)
     np.testing.assert_array_equal(res.x, same.x)
@@ -322,11 +322,11 @@ def test_options_go_to_the_method(mrf):
     assert "within tol = 0.3" in tf.minimize(mrf, method="trw", tol=0.3).message
 
 
-def test_without_limits_it_ends_although_the_bound_creeps():
+def test_minimize_without_limits_stops_although_the_bound_creeps():
     unary = np.random.default_rng(0).random((40, 40, 8))
 
-    def no_end(intermediate_result):
+    def fail_after_1500(intermediate_result):
         assert intermediate_result.nit < 1500
 
-    res = tf.minimize(tf.GridMRF(unary, tf.Potts(0.3)), rng=0, callback=no_end)
+    res = tf.minimize(tf.GridMRF(unary, tf.Potts(0.3)), rng=0, callback=fail_after_1500)
     assert res.status == 0 and res.message.startswith("no improvement in energy or bound") and res.gap > 1e-4

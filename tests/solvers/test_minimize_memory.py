@@ -15,7 +15,13 @@ from treefield.backends.grid.dual import GridDual
 from treefield.solvers import auto
 from treefield.validation import as_byte_count
 
-EVERYTHING, UNREFINED, NO_DUAL, LITTLE = ("auto", "auto"), ("auto", "int16"), ("auto", None), ("low", None)
+EXACT, EVERYTHING, UNREFINED, NO_DUAL, LITTLE = (
+    ("auto", "exact"),
+    ("auto", "auto"),
+    ("auto", "int16"),
+    ("auto", None),
+    ("low", None),
+)
 
 
 def tables_of(shape, labels, dtype):
@@ -41,9 +47,9 @@ MODELS = {
 
 def least_limit(mrf, what):
     """The least limit within which so much is used; 0 if there is none."""
-    order = [LITTLE, NO_DUAL, UNREFINED, EVERYTHING]
+    order = [LITTLE, NO_DUAL, UNREFINED, EVERYTHING, EXACT]
 
-    def enough(limit):
+    def is_enough(limit):
         try:
             return order.index(module._what_fits(mrf, limit)) >= order.index(what)
         except ValueError:
@@ -52,13 +58,12 @@ def least_limit(mrf, what):
     low, high = 0, 2**40
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
     return high if module._what_fits(mrf, high) == what else 0
 
 
 def peak_of(call):
-    """The result, and the greatest number of bytes that were in use beside those from before; kernels are loaded by a
-    first call."""
+    """The result of a call, and the most bytes that it used in addition to those before; a first call loads kernels."""
     call()
     gc.collect()
     tracemalloc.start()
@@ -74,7 +79,7 @@ def peak_of(call):
     "what", [EVERYTHING, UNREFINED, NO_DUAL, LITTLE], ids=["everything", "unrefined", "no dual", "little"]
 )
 @pytest.mark.parametrize("name", MODELS)
-def test_the_limit_is_kept(name, what, monkeypatch):
+def test_minimize_stays_within_its_memory_limit(name, what, monkeypatch):
     mrf = MODELS[name]()
     limit = least_limit(mrf, what)
     if limit == 0:
@@ -89,7 +94,7 @@ def test_the_limit_is_kept(name, what, monkeypatch):
     assert any(refined) == (what == EVERYTHING and mrf.backend.dual().arithmetic == "int16")
 
 
-def test_less_memory_is_less_to_search_with():
+def test_a_lower_memory_limit_leaves_parts_of_minimize_out():
     mrf = MODELS["16 labels"]()
     limits = [least_limit(mrf, what) for what in (EVERYTHING, UNREFINED, NO_DUAL, LITTLE)]
     assert limits == sorted(limits, reverse=True) and limits[0] > 2 * limits[2] > 4 * limits[3] > 0
@@ -101,7 +106,7 @@ def test_less_memory_is_less_to_search_with():
 
 
 @pytest.mark.parametrize("what", [NO_DUAL, LITTLE], ids=["no dual", "little"])
-def test_without_the_dual_it_stops_by_itself_too(mrf, what):
+def test_minimize_without_the_dual_stops_by_itself(mrf, what):
     def callback(intermediate_result):
         assert intermediate_result.nit < 2000
 
@@ -109,7 +114,7 @@ def test_without_the_dual_it_stops_by_itself_too(mrf, what):
     assert res.status == 0 and "no improvement in energy or bound for 100 rounds" in res.message and res.nit >= 100
 
 
-def test_too_little_memory_is_refused_with_what_is_needed():
+def test_too_low_a_memory_limit_is_refused_with_the_bytes_needed():
     mrf = MODELS["16 labels"]()
     with pytest.raises(ValueError, match=r"memory_limit = 1000 bytes is too little.* needs about \d+ bytes") as refused:
         tf.minimize(mrf, memory_limit=1000)
@@ -147,7 +152,7 @@ def test_trees_are_solved_exactly_where_there_is_room(shape):
         (np.int64(77), 77),
     ],
 )
-def test_sizes_are_read(text, size):
+def test_memory_limits_are_read_from_numbers_and_text(text, size):
     assert as_byte_count(text, "memory_limit") == size
 
 
@@ -172,7 +177,18 @@ def test_sizes_are_read(text, size):
         (b"64 MB", TypeError, "memory_limit must be a number"),
     ],
 )
-def test_what_is_no_size_is_refused(limit, error, message):
+def test_bad_memory_limits_are_refused(limit, error, message):
     for mrf in (tf.GridMRF(np.zeros((3, 3, 3)), tf.Potts(1)), tf.GridMRF(np.zeros((1, 3, 3)), tf.Potts(1))):
         with pytest.raises(error, match=message):
             tf.minimize(mrf, memory_limit=limit)
+
+
+def test_within_a_memory_limit_that_leaves_room_the_gap_closes_to_rounding():
+    mrf = tf.GridMRF(np.random.default_rng(1).random((20, 20, 3)), tf.Potts(0.3))  # a model without a duality gap
+    res = tf.minimize(mrf, memory_limit="1 GB", tol=0, maxiter=2000, rng=0)
+    assert res.status == 0 and "proved optimal" in res.message
+
+
+def test_trw_closes_the_gap_to_rounding_only_with_tol_0():
+    mrf = tf.GridMRF(random_unary(1, 300, 3, dtype=float), tf.Potts(0.3))
+    assert "proved optimal" in tf.trw(mrf, tol=0).message

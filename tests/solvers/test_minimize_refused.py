@@ -1,10 +1,10 @@
-"""What `minimize` refuses, and in what words."""
+"""Bad arguments of `minimize`: each raises an error that names it."""
 
 import numpy as np
 import pytest
 
 import treefield as tf
-from small import CHAIN, MRF, check_refused
+from small import CHAIN, MRF, check_raises
 from treefield.moves import UniformJump
 from treefield.solvers.minimize import METHODS
 
@@ -21,7 +21,7 @@ from treefield.solvers.minimize import METHODS
         ({"maxiter": -1}, ValueError, "maxiter must be at least 0, got -1"),
         ({"maxiter": 2.0}, TypeError, r"maxiter must be an integer, got 2\.0"),
         ({"patience": 0}, ValueError, "patience must be at least 1, got 0"),
-        ({"time_limit": -0.1}, ValueError, r"time_limit must be at least 0 seconds, got -0\.1"),
+        ({"time_limit": -0.1}, ValueError, r"time_limit must be at least 0, got -0\.1"),
         ({"time_limit": "1 s"}, TypeError, "time_limit must be a number"),
         ({"tol": -1e-3}, ValueError, r"tol must be at least 0, got -0\.001"),
         ({"tol": "small"}, TypeError, "tol must be a number, got 'small'"),
@@ -34,8 +34,8 @@ from treefield.solvers.minimize import METHODS
         ({"speed": 11}, TypeError, 'method="auto" takes no speed'),
     ],
 )
-def test_bad_input_is_refused_for_trees_too(mrf, keywords, error, message):
-    check_refused(lambda: tf.minimize(mrf, **keywords), error, message)
+def test_minimize_refuses_bad_input_on_grids_and_trees(mrf, keywords, error, message):
+    check_raises(lambda: tf.minimize(mrf, **keywords), error, message)
 
 
 @pytest.mark.parametrize(
@@ -52,17 +52,17 @@ def test_bad_input_is_refused_for_trees_too(mrf, keywords, error, message):
         ("loopy_bp", {"progres": True}, "method='loopy_bp' takes no progres;"),
     ],
 )
-def test_what_a_method_does_not_take_is_a_type_error_that_names_it(method, keywords, message):
-    check_refused(lambda: tf.minimize(CHAIN, method=method, **keywords), TypeError, message)
+def test_a_keyword_that_a_method_does_not_take_is_a_type_error_that_names_it(method, keywords, message):
+    check_raises(lambda: tf.minimize(CHAIN, method=method, **keywords), TypeError, message)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_what_is_no_model_is_refused(method):
-    check_refused(lambda: tf.minimize(MRF.unary, method=method), TypeError, "mrf must be a model such as GridMRF")
+def test_minimize_refuses_an_argument_that_is_not_a_model(method):
+    check_raises(lambda: tf.minimize(MRF.unary, method=method), TypeError, "mrf must be a model such as GridMRF")
 
 
-def test_a_refusal_comes_before_any_work():
+def test_minimize_refuses_bad_input_before_any_work():
     rng = np.random.default_rng(0)
     for keywords in ({"tol": -1}, {"threads": 0}, {"memory_limit": "much"}, {"x0": "best"}):
-        check_refused(lambda keywords=keywords: tf.minimize(MRF, rng=rng, **keywords), ValueError, next(iter(keywords)))
+        check_raises(lambda keywords=keywords: tf.minimize(MRF, rng=rng, **keywords), ValueError, next(iter(keywords)))
     assert rng.random() == np.random.default_rng(0).random()  # nothing has been drawn

@@ -14,12 +14,12 @@ def tsukuba():
 
 
 @pytest.mark.parametrize(("trees", "energy"), [("rows-columns", 428_726), ("bands", 445_485)])
-def test_one_sweep_from_scan_line_on_tsukuba(tsukuba, trees, energy):
+def test_one_sweep_from_scan_line_on_tsukuba_has_the_energy_of_the_prototype(tsukuba, trees, energy):
     """Measured by the design's prototype; the rule for ties moves it by up to 1 %."""
     assert tf.t_icm(tsukuba, "scan-line", trees=trees, maxiter=1).fun == pytest.approx(energy, rel=0.01)
 
 
-def test_one_sweep_from_scan_line_on_venus():
+def test_one_sweep_from_scan_line_on_venus_has_the_energy_of_the_prototype():
     """Prototype 677 104; the paper has 669 973."""
     assert tf.t_icm(problems.venus(), "scan-line", trees="rows-columns", maxiter=1).fun == pytest.approx(
         677_104, rel=0.01

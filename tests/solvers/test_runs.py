@@ -1,4 +1,4 @@
-"""What every run promises: the trace, the callback, the limits, the seed, the start."""
+"""The contract of every run: the trace, the callback, the limits, the seed, the start."""
 
 import pickle
 
@@ -16,7 +16,7 @@ def mrf():
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_the_trace_tells_the_run(mrf, solver):
+def test_the_trace_has_a_row_for_every_sweep(mrf, solver):
     res = SOLVERS[solver](mrf, rng=0)
     trace = res.trace
     assert res.method == solver and res.success and res.status == 0 and "converged" in res.message
@@ -42,14 +42,14 @@ def test_the_callback_sees_every_sweep_and_can_stop(mrf, solver):
     assert res.nit == 3 and res.status == tf.Status.STOPPED and res.fun == mrf.energy(res.x) == seen[-1][1]
 
 
-def test_limits_are_kept(mrf):
+def test_t_icm_stops_at_its_limits(mrf):
     assert tf.t_icm(mrf, rng=0, maxiter=2).nit == 2
     assert tf.t_icm(mrf, rng=0, maxiter=2).status == 1
     res = tf.t_icm(mrf, rng=0, time_limit=0.0)
     assert res.nit == 0 and res.status == 1 and res.fun == mrf.energy(res.x)
 
 
-def test_the_same_seed_gives_the_same_answer(mrf):
+def test_t_icm_with_the_same_seed_gives_the_same_answer(mrf):
     runs = [tf.t_icm(mrf, order="random", rng=seed).x for seed in (3, 3, np.random.default_rng(3))]
     np.testing.assert_array_equal(runs[0], runs[1])
     np.testing.assert_array_equal(runs[0], runs[2])
@@ -64,7 +64,7 @@ def test_random_order_is_random_and_never_uses_global_state(mrf):
     np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
 
-def test_starts_are_what_they_say(mrf):
+def test_t_icm_starts_from_the_named_or_given_labelling(mrf):
     start = {name: tf.t_icm(mrf, name, rng=1, maxiter=0).x for name in ("random", "unary", "scan-line")}
     np.testing.assert_array_equal(start["unary"], mrf.unary.argmin(axis=-1))
     np.testing.assert_array_equal(start["scan-line"], tf.scan_line(mrf, nu=0.4).x)
@@ -84,7 +84,7 @@ def test_one_sweep_of_trees_beats_icm_run_to_the_end(mrf, trees):
 
 
 @pytest.mark.parametrize(("shape", "bands"), [((41, 41), 20), ((1080, 3), None), ((1, 800), None)])
-def test_bands_that_are_not_all_filled(shape, bands):
+def test_a_sweep_over_partly_filled_bands_returns_the_change_of_energy(shape, bands):
     mrf = tf.GridMRF(np.random.default_rng(0).random((*shape, 2), dtype=np.float32), tf.Potts(0.5))
     x = np.zeros(shape, np.int32)
     change = mrf.backend.tree_set(bands=bands).sweep(x)
@@ -94,7 +94,7 @@ def test_bands_that_are_not_all_filled(shape, bands):
 
 @pytest.mark.parametrize("trees", ["bands", "alternating", "combs"])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_run_does_not_go_round_in_circles_between_equal_energies(trees, seed):
+def test_t_icm_does_not_cycle_between_labellings_of_equal_energy(trees, seed):
     rng = np.random.default_rng(seed)
     mrf = tf.GridMRF(rng.integers(1, 8, (40, 40, 3)) / 10, tf.TruncatedLinear(0.1, 2))
     assert "converged" in tf.t_icm(mrf, rng=seed, trees=trees, maxiter=100).message
@@ -113,7 +113,7 @@ def test_tree_bp_is_exact_for_costs_and_positions_far_from_zero():
             assert tf.GridMRF(unary, near).energy(solve(tf.GridMRF(unary, far)).x) == best
 
 
-def test_the_callback_has_the_last_word(mrf):
+def test_a_callback_that_stops_at_convergence_sets_the_status(mrf):
     def stop(intermediate_result):
         if intermediate_result.nit == converged:
             raise StopIteration
@@ -137,7 +137,7 @@ def test_scan_line_without_unary_costs_keeps_only_what_they_forbid():
     assert tf.scan_line(tf.GridMRF(np.minimum(unary, 9), tf.Potts(1.0)), nu=0).x.tolist() == [[0, 0, 0]]
 
 
-def test_trees_of_ones_own(mrf):
+def test_t_icm_with_given_trees_changes_only_their_sites(mrf):
     snake = np.ravel_multi_index(
         (np.r_[np.arange(40), np.full(20, 39)], np.r_[np.zeros(40, int), np.arange(1, 21)]), mrf.shape
     )

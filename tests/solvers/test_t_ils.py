@@ -26,7 +26,7 @@ from treefield.moves import (
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("jump", [None, LevyJump(1.2, rho_min=0.05)], ids=repr)
-def test_t_ils_is_the_papers_algorithm(jump, seed):
+def test_t_ils_equals_the_papers_algorithm_2(jump, seed):
     shape, rng = (14, 15), np.random.default_rng(seed)
     unary = rng.integers(0, 9, (*shape, 4)).astype(np.float32)  # whole numbers: energies are exact
     mrf, tables = tf.GridMRF(unary, tf.Potts(4)), naive.explicit_tables(shape, 4 * naive.potts(4))
@@ -59,7 +59,7 @@ MOVES = {
 
 
 @pytest.mark.parametrize("moves", MOVES)
-def test_the_result_is_the_best_of_the_run(mrf, moves):
+def test_t_ils_returns_the_best_labelling_of_the_run(mrf, moves):
     res = tf.t_ils(mrf, maxiter=60, rng=0, **MOVES[moves])
     check_result(mrf, res)
     assert res.method == "t_ils" and res.nit == 60 and res.status == tf.Status.LIMIT and "maxiter" in res.message
@@ -67,7 +67,7 @@ def test_the_result_is_the_best_of_the_run(mrf, moves):
     assert res.fun < res.trace["energy"][1] < res.trace["energy"][0]
 
 
-def test_a_search_may_climb_but_its_best_never_does(mrf):
+def test_the_energy_of_t_ils_may_rise_but_its_best_never_does(mrf):
     res = tf.t_ils(mrf, beta=0, jump=UniformJump(0.5), maxiter=40, rng=0)
     assert np.any(np.diff(res.trace["energy"][1:]) > 0) and res.trace["energy"][-1] > res.fun
     greedy = tf.t_ils(mrf, beta=np.inf, jump=UniformJump(0.5), maxiter=40, rng=0)
@@ -105,7 +105,7 @@ def test_anything_that_sweeps_is_a_local_search(mrf):
     counted = Counted()
     res = tf.t_ils(mrf, local_search=counted, maxiter=7, rng=0)
     assert counted.sweeps == 8 and res.fun == mrf.energy(res.x)
-    # so many sweeps, fewer where the local minimum is reached
+    # inner_iter sweeps per jump, fewer where the local minimum is reached
     counted.sweeps = 0
     tf.t_ils(mrf, local_search=counted, inner_iter=2, jump=UniformJump(1), maxiter=7, rng=0)
     assert counted.sweeps == 16
@@ -114,7 +114,7 @@ def test_anything_that_sweeps_is_a_local_search(mrf):
     assert 6 <= counted.sweeps < 60
 
 
-def test_a_local_search_goes_to_and_fro(mrf):
+def test_a_local_search_alternates_in_direction(mrf):
     class Search:
         def sweep(self, x, rng, reverse):
             ways.append(reverse)
@@ -140,7 +140,7 @@ def test_without_a_limit_on_sweeps_every_jump_ends_in_a_minimum_of_t_icm(mrf, tr
         assert tf.t_icm(mrf, y, trees=trees).fun == pytest.approx(mrf.energy(y), rel=1e-9)
 
 
-def test_the_users_moves_are_left_as_they_were(mrf):
+def test_t_ils_leaves_the_moves_of_the_caller_unchanged(mrf):
     jump, accept = MixedJump(), Metropolis()
     runs = [tf.t_ils(mrf, jump=jump, accept=accept, maxiter=20, rng=0) for _ in range(2)]
     np.testing.assert_array_equal(runs[0].trace["energy"], runs[1].trace["energy"])
@@ -149,7 +149,7 @@ def test_the_users_moves_are_left_as_they_were(mrf):
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 30), (30, 1), (4, 5, 6)], ids=str)
 @pytest.mark.parametrize("moves", ["the paper's", "mixed, per component"])
-def test_any_grid_is_searched(shape, moves):
+def test_t_ils_searches_grids_of_every_kind(shape, moves):
     mrf = tf.GridMRF(np.random.default_rng(0).random((*shape, 4), dtype=np.float32), tf.Potts(0.4))
     res = tf.t_ils(mrf, maxiter=30, rng=0, **MOVES[moves])
     check_result(mrf, res)
@@ -178,7 +178,7 @@ def test_patience_counts_iterations_without_a_new_best(mrf):
 
 
 @pytest.mark.parametrize("limit", [1, 7])
-def test_max_backtracks_counts_them_all(mrf, limit):
+def test_max_backtracks_counts_all_backtracks(mrf, limit):
     refused = []
 
     class Counted(Greedy):
@@ -193,20 +193,20 @@ def test_max_backtracks_counts_them_all(mrf, limit):
     assert sum(refused) == limit and refused[-1] and len(refused) == res.nit
 
 
-def test_no_time_is_time_for_one_sweep(mrf):
+def test_t_ils_with_no_time_makes_one_sweep(mrf):
     res = tf.t_ils(mrf, time_limit=0, inner_iter=None, rng=0)
     check_result(mrf, res)
     assert res.nit == 0 and res.status == tf.Status.LIMIT and "time_limit" in res.message
     np.testing.assert_array_equal(res.x, tf.t_ils(mrf, maxiter=0, inner_iter=1, rng=0).x)
 
 
-def test_the_first_limit_counts(mrf):
+def test_t_ils_stops_at_the_first_limit_reached(mrf):
     assert tf.t_ils(mrf, maxiter=3, patience=100, max_backtracks=100, time_limit=1e6, rng=0).nit == 3
     res = tf.t_ils(mrf, maxiter=1000, max_backtracks=2, beta=np.inf, rng=0)
     assert res.status == tf.Status.LIMIT and "max_backtracks" in res.message and res.nit < 1000
 
 
-def test_the_callback_sees_the_first_minimum_and_every_jump_and_can_stop(mrf):
+def test_the_callback_of_t_ils_sees_the_first_minimum_and_every_jump_and_can_stop(mrf):
     seen = []
 
     def callback(intermediate_result):
@@ -223,7 +223,7 @@ def test_the_callback_sees_the_first_minimum_and_every_jump_and_can_stop(mrf):
     np.testing.assert_array_equal(res.x, tf.t_ils(mrf, maxiter=5, rng=0).x)
 
 
-def test_an_error_in_the_callback_is_the_users(mrf):
+def test_t_ils_passes_on_an_error_of_the_callback(mrf):
     def callback(intermediate_result):
         raise ZeroDivisionError("mine")
 
@@ -238,7 +238,7 @@ def test_an_error_in_the_callback_is_the_users(mrf):
 
 
 @pytest.mark.parametrize("moves", MOVES)
-def test_the_same_seed_gives_the_same_search(mrf, moves):
+def test_t_ils_with_the_same_seed_gives_the_same_answer(mrf, moves):
     first, second = (tf.t_ils(mrf, maxiter=15, rng=rng, **MOVES[moves]) for rng in (7, np.random.default_rng(7)))
     np.testing.assert_array_equal(first.trace["energy"], second.trace["energy"])
     np.testing.assert_array_equal(first.x, second.x)
@@ -246,7 +246,7 @@ def test_the_same_seed_gives_the_same_search(mrf, moves):
 
 
 @pytest.mark.parametrize("moves", ["the paper's", "mixed, per component"])
-def test_the_number_of_threads_does_not_matter(moves):
+def test_t_ils_does_not_depend_on_the_number_of_threads(moves):
     # large enough to be worth threads
     mrf = tf.GridMRF(np.random.default_rng(0).random((240, 240, 4), dtype=np.float32), tf.Potts(0.4))
     first, second = (tf.t_ils(mrf, maxiter=4, rng=0, threads=threads, **MOVES[moves]) for threads in (1, 2))
@@ -295,7 +295,7 @@ def test_local_searches_do_not_go_on_for_ever_between_labellings_of_equal_energy
     assert tf.t_ils(mrf, inner_iter=None, maxiter=3, time_limit=60, rng=417).nit == 3
 
 
-def test_restarts_of_which_one_is_forbidden_are_judged_by_what_they_make_together():
+def test_restarts_with_forbidden_costs_are_judged_after_merging():
     unary = np.random.default_rng(0).random((2, 3, 2))
     unary[0, 0] = np.inf, 0.0
     mrf = tf.GridMRF(unary, tf.Potts(0.1))
@@ -305,7 +305,7 @@ def test_restarts_of_which_one_is_forbidden_are_judged_by_what_they_make_togethe
 
 
 @pytest.mark.parametrize("jump", [BoxJump("random"), SegmentJump("shift")], ids=repr)
-def test_moves_refuse_labellings_that_are_none(mrf, jump):
+def test_moves_refuse_bad_labellings(mrf, jump):
     rng = np.random.default_rng(0)
     for bad in (np.zeros((2, 2), np.int32), np.full(mrf.shape, 10**8, np.int32), np.zeros(mrf.shape)):
         with pytest.raises(ValueError, match=r"x must be a C-contiguous int32 array|x holds labels"):
@@ -314,7 +314,7 @@ def test_moves_refuse_labellings_that_are_none(mrf, jump):
             PerComponent()(mrf, np.zeros(mrf.shape, np.int32), bad, rng)
 
 
-def test_an_acceptance_that_leaves_bad_labels_is_told():
+def test_an_acceptance_that_leaves_bad_labels_is_an_error():
     def accept(mrf, x, y, rng):
         x[0, 0] = 99
         return 0.0

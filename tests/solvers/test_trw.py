@@ -13,13 +13,13 @@ from treefield.results import relative_gap
 
 
 @pytest.fixture(scope="module")
-def hard():
+def frustrated():
     """A model whose gap does not close, in whole numbers."""
     return tf.GridMRF(np.random.default_rng(0).integers(0, 100, (16, 18, 8)).astype(np.float32), tf.Potts(40))
 
 
 def check_bounded(mrf, res):
-    """What every result with a bound promises."""
+    """Fail unless a result with a bound is consistent."""
     trace = res.trace
     assert res.x.dtype == np.int32 and res.x.shape == mrf.shape
     assert res.fun == mrf.energy(res.x) == trace["best"][-1] and not res.lower_bound > res.fun
@@ -34,23 +34,23 @@ def check_bounded(mrf, res):
 # --- the result -----------------------------------------------------------------------------------------------------
 
 
-def test_the_result_is_consistent(hard):
-    res = tf.trw(hard, maxiter=30)
-    check_bounded(hard, res)
+def test_the_result_of_trw_is_consistent(frustrated):
+    res = tf.trw(frustrated, maxiter=30)
+    check_bounded(frustrated, res)
     assert res.method == "trw" and res.nit == 30 and res.status == tf.Status.LIMIT and "maxiter = 30" in res.message
     assert 0 < res.gap < 0.1 and res.gap == (res.fun - res.lower_bound) / res.fun
     assert isinstance(res.lower_bound, float) and isinstance(res.fun, float)
-    assert res.trace["energy"][0] == hard.energy(hard.unary.argmin(axis=-1)) > res.fun
+    assert res.trace["energy"][0] == frustrated.energy(frustrated.unary.argmin(axis=-1)) > res.fun
 
 
-def test_the_bound_and_the_labellings_are_the_duals(hard):
-    res, dual, x = tf.trw(hard, maxiter=8), hard.backend.dual(), np.zeros(hard.shape, np.int32)
+def test_trw_returns_the_bound_and_the_labelling_of_the_dual(frustrated):
+    res, dual, x = tf.trw(frustrated, maxiter=8), frustrated.backend.dual(), np.zeros(frustrated.shape, np.int32)
     for row in res.trace[1:]:
-        assert row["bound"] == dual.iterate(x) and row["energy"] == hard.energy(x)
+        assert row["bound"] == dual.iterate(x) and row["energy"] == frustrated.energy(x)
 
 
 @pytest.mark.parametrize("kind", ["potts", "table"])
-def test_the_bound_is_below_every_energy(kind):
+def test_the_bound_of_trw_is_below_every_energy(kind):
     for seed in range(12):
         case = random_model(kind, seed, odd=False)
         arithmetic = next(name for name in ARITHMETICS[kind][::-1] if holds(case.mrf(), name))
@@ -60,23 +60,23 @@ def test_the_bound_is_below_every_energy(kind):
         assert res.lower_bound <= minimum + slack and res.fun >= minimum - slack
 
 
-def test_a_start_that_is_better_than_all_it_finds_is_kept(hard):
-    best = tf.t_ils(hard, jump=tf.moves.MixedJump(), accept=tf.moves.PerComponent(), maxiter=60, rng=0)
-    res = tf.trw(hard, best.x, maxiter=5)
-    check_bounded(hard, res)
+def test_trw_keeps_a_start_that_is_better_than_all_decodings(frustrated):
+    best = tf.t_ils(frustrated, jump=tf.moves.MixedJump(), accept=tf.moves.PerComponent(), maxiter=60, rng=0)
+    res = tf.trw(frustrated, best.x, maxiter=5)
+    check_bounded(frustrated, res)
     assert res.fun == best.fun and np.array_equal(res.x, best.x) and res.trace["energy"][1] > best.fun
-    other = tf.trw(hard, "random", maxiter=5, rng=0)
+    other = tf.trw(frustrated, "random", maxiter=5, rng=0)
     np.testing.assert_array_equal(other.trace["bound"], res.trace["bound"])  # which does not depend on the start
 
 
-def test_the_same_call_gives_the_same_answer(hard):
-    first, second = (tf.trw(hard, maxiter=12) for _ in range(2))
+def test_trw_gives_the_same_answer_twice(frustrated):
+    first, second = (tf.trw(frustrated, maxiter=12) for _ in range(2))
     np.testing.assert_array_equal(first.x, second.x)
     for column in ("energy", "best", "bound"):
         np.testing.assert_array_equal(first.trace[column], second.trace[column])
 
 
-def test_a_chain_is_solved_in_two_iterations():
+def test_trw_solves_a_chain_in_two_iterations():
     for shape in ((1, 40), (40, 1), (1, 40, 1)):
         mrf = tf.GridMRF(np.random.default_rng(0).integers(0, 30, (*shape, 3)).astype(np.float32), tf.Potts(7))
         res = tf.trw(mrf, tol=0)
@@ -85,7 +85,7 @@ def test_a_chain_is_solved_in_two_iterations():
         assert res.status == 0 and res.success and res.message == "converged: proved optimal"
 
 
-def test_submodular_models_of_two_labels_are_proved_optimal():
+def test_trw_proves_submodular_models_of_two_labels_optimal():
     rng = np.random.default_rng(0)
     mrf = tf.GridMRF(rng.integers(0, 9, (12, 10, 2)).astype(np.float32), tf.Potts(3))
     res = tf.trw(mrf, tol=0)
@@ -93,7 +93,7 @@ def test_submodular_models_of_two_labels_are_proved_optimal():
     assert res.gap == 0 and res.status == 0 and "proved optimal" in res.message
 
 
-def test_one_label_and_one_site_are_answered_at_once():
+def test_trw_solves_one_label_and_one_site_at_once():
     one = tf.GridMRF(np.full((4, 5, 1), 2, np.float32), tf.Potts(3))
     res = tf.trw(one)
     check_bounded(one, res)
@@ -105,79 +105,79 @@ def test_one_label_and_one_site_are_answered_at_once():
 # --- limits ---------------------------------------------------------------------------------------------------------
 
 
-def test_no_iteration_gives_the_start_and_no_bound(hard):
+def test_trw_without_iterations_returns_the_start_and_no_bound(frustrated):
     for limit in ({"maxiter": 0}, {"time_limit": 0}):
-        res = tf.trw(hard, "unary", **limit)
-        check_bounded(hard, res)
+        res = tf.trw(frustrated, "unary", **limit)
+        check_bounded(frustrated, res)
         assert res.nit == 0 and len(res.trace) == 1 and res.status == tf.Status.LIMIT
         assert np.isnan(res.lower_bound) and np.isnan(res.gap)
-        np.testing.assert_array_equal(res.x, hard.unary.argmin(axis=-1))
+        np.testing.assert_array_equal(res.x, frustrated.unary.argmin(axis=-1))
     assert "time_limit" in res.message
 
 
-def test_patience_counts_iterations_without_a_better_labelling(hard):
-    res = tf.trw(hard, patience=4)
-    check_bounded(hard, res)
+def test_patience_counts_iterations_without_a_better_labelling(frustrated):
+    res = tf.trw(frustrated, patience=4)
+    check_bounded(frustrated, res)
     gains = np.flatnonzero(np.diff(res.trace["best"]) < 0) + 1
     assert res.nit == gains.max() + 4 and res.status == 0 and "patience = 4" in res.message
 
 
-def test_the_gap_that_is_asked_for_is_enough(hard):
+def test_trw_stops_at_the_given_gap(frustrated):
     for tol in (0.1, 0.03):
-        res = tf.trw(hard, tol=tol)
-        check_bounded(hard, res)
+        res = tf.trw(frustrated, tol=tol)
+        check_bounded(frustrated, res)
         assert res.gap <= tol and res.status == 0 and f"within tol = {tol}" in res.message
         best, bound = res.trace["best"][:-1], res.trace["bound"][:-1]
         gaps = [relative_gap(*row) for row in zip(best, bound, strict=True)]
         assert not np.any(np.array(gaps[1:]) <= tol)  # and no iteration was made in vain
 
 
-def test_it_stops_when_the_bound_no_longer_rises(hard):
-    res = tf.trw(hard)
-    check_bounded(hard, res)
+def test_trw_stops_when_the_bound_no_longer_rises(frustrated):
+    res = tf.trw(frustrated)
+    check_bounded(frustrated, res)
     assert res.status == 0 and res.success and res.message == "converged: the bound no longer rises"
     assert 20 < res.nit < 1000 and res.gap > 0
-    patient = tf.trw(hard, maxiter=res.nit + 200, tol=0)
+    patient = tf.trw(frustrated, maxiter=res.nit + 200, tol=0)
     assert patient.lower_bound >= res.lower_bound >= 0.99 * patient.lower_bound
 
 
-def test_auto_goes_on_in_float32_when_int16_is_at_its_end(hard):
-    halves = tf.GridMRF(hard.unary / 2, tf.Potts(19.7))  # not whole: nothing is rounded up
+def test_trw_with_auto_arithmetic_continues_in_float32_after_int16(frustrated):
+    halves = tf.GridMRF(frustrated.unary / 2, tf.Potts(19.7))  # not whole: nothing is rounded up
     coarse, res = tf.trw(halves, arithmetic="int16"), tf.trw(halves)
     check_bounded(halves, res)
     assert res.nit > coarse.nit and res.lower_bound > coarse.lower_bound
     np.testing.assert_array_equal(res.trace["bound"][: coarse.nit + 1], coarse.trace["bound"])
 
 
-def test_the_callback_sees_every_iteration_and_can_stop(hard):
+def test_the_callback_of_trw_sees_every_iteration_and_can_stop(frustrated):
     seen = []
 
     def callback(intermediate_result):
-        check_bounded(hard, intermediate_result)
+        check_bounded(frustrated, intermediate_result)
         seen.append((intermediate_result.nit, intermediate_result.lower_bound))
         intermediate_result.x[:] = 0  # its copy is its own
         if intermediate_result.nit == 5:
             raise StopIteration
 
-    res = tf.trw(hard, callback=callback)
-    check_bounded(hard, res)
+    res = tf.trw(frustrated, callback=callback)
+    check_bounded(frustrated, res)
     assert [nit for nit, _ in seen] == [1, 2, 3, 4, 5] and seen[-1][1] == res.lower_bound
     assert res.nit == 5 and res.status == tf.Status.STOPPED and "callback" in res.message
-    np.testing.assert_array_equal(res.x, tf.trw(hard, maxiter=5).x)
+    np.testing.assert_array_equal(res.x, tf.trw(frustrated, maxiter=5).x)
 
 
-def test_ctrl_c_returns_the_best_so_far(hard):
+def test_trw_returns_the_best_so_far_after_ctrl_c(frustrated):
     def callback(intermediate_result):
         if intermediate_result.nit == 4:
             os.kill(os.getpid(), signal.SIGINT)
 
-    res = tf.trw(hard, callback=callback)
-    check_bounded(hard, res)
+    res = tf.trw(frustrated, callback=callback)
+    check_bounded(frustrated, res)
     assert res.nit == 4 and res.status == 3 and not res.success and "interrupted" in res.message
 
 
-def test_progress_shows_bound_and_gap(hard, capsys):
-    res = tf.trw(hard, maxiter=6, progress=True)
+def test_the_progress_bar_of_trw_shows_bound_and_gap(frustrated, capsys):
+    res = tf.trw(frustrated, maxiter=6, progress=True)
     err = capsys.readouterr().err
     assert "trw" in err and "6/6" in err and f"bound={res.lower_bound:.7g}" in err and "gap=" in err
 
@@ -185,8 +185,8 @@ def test_progress_shows_bound_and_gap(hard, capsys):
 # --- options and odd models -----------------------------------------------------------------------------------------
 
 
-def test_every_arithmetic_gives_about_the_same_bound(hard):
-    bounds = [tf.trw(hard, arithmetic=name, maxiter=20).lower_bound for name in ("int16", "float32")]
+def test_every_arithmetic_of_trw_gives_about_the_same_bound(frustrated):
+    bounds = [tf.trw(frustrated, arithmetic=name, maxiter=20).lower_bound for name in ("int16", "float32")]
     assert bounds[0] == pytest.approx(bounds[1], rel=0.01)
 
 
@@ -207,12 +207,12 @@ def test_every_arithmetic_gives_about_the_same_bound(hard):
         ({"rng": "seed"}, TypeError, "rng must be"),
     ],
 )
-def test_bad_input_is_refused(hard, keywords, error, message):
+def test_trw_refuses_bad_input(frustrated, keywords, error, message):
     with pytest.raises(error, match=message):
-        tf.trw(hard, **keywords)
+        tf.trw(frustrated, **keywords)
 
 
-def test_what_is_no_model_is_refused():
+def test_trw_refuses_an_argument_that_is_not_a_model():
     with pytest.raises(TypeError, match="mrf must be a model"):
         tf.trw(np.zeros((2, 2, 2)))
 
@@ -240,7 +240,7 @@ def test_forbidden_costs_are_avoided_and_bounded():
     assert np.isfinite(res.fun) and res.success and res.gap < 0.1
 
 
-def test_a_model_that_forbids_everything_says_so():
+def test_trw_reports_a_model_that_forbids_everything():
     unary = np.zeros((3, 4, 3), np.float32)
     unary[1, 2] = np.inf
     res = tf.trw(tf.GridMRF(unary, tf.Potts(1)), maxiter=3)
@@ -248,7 +248,7 @@ def test_a_model_that_forbids_everything_says_so():
     assert res.lower_bound >= 0 and res.gap == math.inf
 
 
-def test_in_three_dimensions_too():
+def test_trw_on_a_3d_grid_beats_the_bounds_of_its_planes():
     rng = np.random.default_rng(0)
     mrf = tf.GridMRF(rng.integers(0, 9, (4, 9, 5, 3)).astype(np.float32), tf.Potts(2))
     res = tf.trw(mrf, maxiter=60)

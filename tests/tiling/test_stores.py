@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from one_line import check_refused
+from one_line import expect_one_line_error
 from treefield.tiling.stores import NoSpaceError, keep_file, new_npy, reserve_mapped
 
 SHAPE = (300, 400)
@@ -35,7 +35,7 @@ on_posix = pytest.mark.skipif(os.name != "posix", reason="only POSIX counts the 
 @on_posix
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", [np.uint8, np.float64])
-def test_a_new_array_is_zeros_with_all_its_space(tmp_path, monkeypatch, way, dtype):
+def test_a_new_store_is_zeros_with_all_its_space_reserved(tmp_path, monkeypatch, way, dtype):
     if way != "fallocate":
         no_fallocate(monkeypatch, way)
     array = new_npy(tmp_path / "a.npy", SHAPE, dtype)
@@ -48,7 +48,7 @@ def test_a_new_array_is_zeros_with_all_its_space(tmp_path, monkeypatch, way, dty
 
 @on_posix
 @pytest.mark.parametrize("way", WAYS)
-def test_a_map_with_holes_gets_its_space_and_keeps_its_content(tmp_path, monkeypatch, way):
+def test_a_sparse_memmap_gets_its_space_and_keeps_its_content(tmp_path, monkeypatch, way):
     mapped = np.memmap(tmp_path / "own", np.uint8, "w+", offset=4096, shape=(600, 5000))
     mapped[7, 7] = 9
     before = mapped.copy()
@@ -60,7 +60,7 @@ def test_a_map_with_holes_gets_its_space_and_keeps_its_content(tmp_path, monkeyp
     assert (tmp_path / "own").stat().st_size == 4096 + mapped.nbytes
 
 
-def test_arrays_without_a_file_to_write_need_no_space(tmp_path, monkeypatch):
+def test_stores_without_a_writable_file_need_no_space(tmp_path, monkeypatch):
     np.save(tmp_path / "a.npy", np.zeros(SHAPE))
     private = np.load(tmp_path / "a.npy", mmap_mode="c")
     removed = np.memmap(tmp_path / "gone", np.uint8, "w+", shape=SHAPE)
@@ -74,28 +74,30 @@ def test_arrays_without_a_file_to_write_need_no_space(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
-def test_a_full_disk_is_named_with_what_is_missing_and_nothing_is_left(tmp_path, monkeypatch, number):
-    def full(*given):
+def test_a_store_on_a_full_disk_is_an_error_and_leaves_no_file(tmp_path, monkeypatch, number):
+    def raise_full_disk(*given):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("treefield.tiling.stores._reserve", full)
-    error = check_refused(lambda: new_npy(tmp_path / "a.npy", SHAPE, np.uint8), NoSpaceError, os.strerror(number))
+    monkeypatch.setattr("treefield.tiling.stores._reserve", raise_full_disk)
+    error = expect_one_line_error(
+        lambda: new_npy(tmp_path / "a.npy", SHAPE, np.uint8), NoSpaceError, os.strerror(number)
+    )
     assert "120,000 more bytes are needed on the disk of " in str(error) and error.errno == number
     assert not list(tmp_path.iterdir())
 
 
-def test_zeros_that_do_not_fit_are_a_full_disk_too(tmp_path, monkeypatch):
+def test_a_disk_that_fills_while_zeros_are_written_is_an_error(tmp_path, monkeypatch):
     no_fallocate(monkeypatch, "no such call")
 
-    def full(file):
+    def raise_full_disk(file):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(os, "fsync", full)
-    check_refused(lambda: new_npy(tmp_path / "a.npy", SHAPE, np.uint8), NoSpaceError, "No space left on device")
+    monkeypatch.setattr(os, "fsync", raise_full_disk)
+    expect_one_line_error(lambda: new_npy(tmp_path / "a.npy", SHAPE, np.uint8), NoSpaceError, "No space left on device")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_new_array_never_replaces_a_file(tmp_path):
+def test_a_new_store_never_replaces_a_file(tmp_path):
     (tmp_path / "a.npy").write_text("mine")
     with pytest.raises(FileExistsError):
         new_npy(tmp_path / "a.npy", SHAPE, np.uint8)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treefield as tf
-from small import check_refused
+from small import check_raises
 from tiled_models import both, cases, random_labels
 from treefield.tiling.tiles import border_boxes, expand, halo_of, tile_boxes
 
@@ -26,7 +26,7 @@ def sites(boxes, shape):
 
 
 def check_apart(boxes, shape):
-    """No box of a colour class has a site of another beside one of its own, or the same."""
+    """Fail if two boxes of a colour class share a site or have neighbouring sites."""
     for first, second in itertools.combinations(boxes, 2):
         around = np.zeros(shape, bool)
         for axis, part in enumerate(first):
@@ -38,7 +38,7 @@ def check_apart(boxes, shape):
 
 @settings(max_examples=60)
 @given(cases())
-def test_the_energy_is_that_of_the_whole_grid(case):
+def test_the_energy_of_a_tiled_model_equals_that_of_the_grid(case):
     tiled, whole = both(*case)
     x = random_labels(whole)
     assert tiled.energy_parts(x) == whole.backend.energy_parts(x)
@@ -47,7 +47,7 @@ def test_the_energy_is_that_of_the_whole_grid(case):
 
 @settings(max_examples=60)
 @given(cases())
-def test_a_tile_given_its_surroundings_changes_by_what_the_grid_changes_by(case):
+def test_a_tile_with_its_halo_has_the_energy_change_of_the_grid(case):
     tiled, whole = both(*case)
     x, y = random_labels(whole), random_labels(whole, seed=1)
     for box in tiled.tiles:
@@ -66,7 +66,7 @@ def test_a_tile_given_its_surroundings_changes_by_what_the_grid_changes_by(case)
 
 @settings(max_examples=60)
 @given(cases())
-def test_edges_between_tiles_cost_at_least_what_is_said(case):
+def test_the_bound_on_edges_between_tiles_holds(case):
     tiled, whole = both(*case)
     alone = [tiled.read_tile(box) for box in tiled.tiles]
     for seed in range(3):
@@ -86,7 +86,7 @@ def test_edges_between_tiles_cost_at_least_what_is_said(case):
     st.one_of(st.tuples(*[st.integers(1, 40)] * 2), st.tuples(*[st.integers(1, 12)] * 3)),
     st.integers(4, 20),
 )
-def test_tiles_and_border_boxes_cover_what_they_should_in_colour_classes_that_do_not_touch(shape, side):
+def test_tiles_cover_the_grid_and_border_boxes_the_borders_in_two_colour_classes(shape, side):
     tile = tuple(min(side, n) for n in shape)
     borders = []
     for shifted in (False, True):
@@ -100,19 +100,19 @@ def test_tiles_and_border_boxes_cover_what_they_should_in_colour_classes_that_do
         classes = border_boxes(shape, tile, axis)
         for boxes in classes:
             check_apart(boxes, shape)
-        beside = np.zeros(shape, bool)
+        adjacent = np.zeros(shape, bool)
         for start in starts:
-            beside[(slice(None),) * axis + (slice(start - 1, start + 1),)] = True
+            adjacent[(slice(None),) * axis + (slice(start - 1, start + 1),)] = True
         counts = sites([box for boxes in classes for box in boxes], shape)
-        assert counts.max(initial=0) <= 1 and (counts[beside] == 1).all() and bool(starts) == bool(counts.any())
+        assert counts.max(initial=0) <= 1 and (counts[adjacent] == 1).all() and bool(starts) == bool(counts.any())
 
 
-def test_a_box_grows_to_all_sides_where_there_are_sites():
+def test_a_box_is_expanded_to_all_sides_that_have_sites():
     box = slice(0, 3), slice(4, 6)
     assert expand(box, halo_of(box, (8, 6))) == (slice(0, 4), slice(3, 6))
 
 
-def test_wherever_the_unary_lies_the_model_is_the_same(tmp_path):
+def test_a_unary_from_any_source_makes_the_same_tiled_model(tmp_path):
     np.save(tmp_path / "unary.npy", UNARY)
     stored = zarr.create_array(store=str(tmp_path / "unary.zarr"), data=UNARY, chunks=(4, 4, 3))
     weights = [np.ones((8, 11)), zarr.array(np.full((9, 10), 2.0))]
@@ -131,7 +131,7 @@ def test_wherever_the_unary_lies_the_model_is_the_same(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["labels.npy", "labels.zarr"])
-def test_labels_are_kept_where_one_wants_them(tmp_path, name):
+def test_labels_of_a_tiled_search_are_written_to_the_given_file(tmp_path, name):
     mrf = tf.TiledMRF(UNARY, tf.Potts(2), tile=4, store=tmp_path / name)
     res = tf.t_icm(mrf, rng=0)
     plain = tf.t_icm(tf.TiledMRF(UNARY, tf.Potts(2), tile=4), rng=0)
@@ -139,36 +139,36 @@ def test_labels_are_kept_where_one_wants_them(tmp_path, name):
     np.testing.assert_array_equal(res.x[:, :], plain.x)
     kept = np.load(tmp_path / name) if name.endswith("npy") else zarr.open_array(str(tmp_path / name))[:, :]
     np.testing.assert_array_equal(kept, plain.x)
-    check_refused(lambda: tf.t_icm(mrf, rng=0), FileExistsError, "exists; give another name")
+    check_raises(lambda: tf.t_icm(mrf, rng=0), FileExistsError, "exists; give another name")
 
 
 @pytest.mark.parametrize("name", ["labels.npy", "labels.zarr"])
-def test_a_search_that_fails_leaves_no_file(tmp_path, name):
+def test_a_tiled_search_that_fails_leaves_no_file(tmp_path, name):
     mrf = tf.TiledMRF(UNARY, tf.Potts(2), tile=4, store=tmp_path / name)
-    check_refused(lambda: tf.t_ils(mrf, local_search="none"), ValueError, "local_search must be")
-    check_refused(lambda: tf.t_icm(mrf, np.full((9, 11), 3)), ValueError, "x0 holds labels from 3 to 3")
+    check_raises(lambda: tf.t_ils(mrf, local_search="none"), ValueError, "local_search must be")
+    check_raises(lambda: tf.t_icm(mrf, np.full((9, 11), 3)), ValueError, "x0 holds labels from 3 to 3")
     assert not list(tmp_path.iterdir())
     assert tf.t_icm(mrf, rng=0).success
 
 
-def test_lists_will_do():
+def test_a_tiled_model_accepts_nested_lists_as_weights_and_labels():
     mrf = tf.TiledMRF(UNARY, tf.Potts(2), weights=[np.ones((8, 11)).tolist(), 1], tile=4)
     x = [[0] * 11] * 9
     assert mrf.energy(x) == tf.GridMRF(UNARY, tf.Potts(2)).energy(x) >= tf.t_icm(mrf, x).fun
 
 
-def test_labels_may_go_to_an_array_of_ones_own():
+def test_labels_of_a_tiled_search_are_written_to_the_given_array():
     own = np.full((9, 11), 7, np.int64)
     res = tf.t_icm(tf.TiledMRF(UNARY, tf.Potts(2), tile=4, store=own), rng=0)
     assert res.x is own and own.max() < 3
 
 
-def test_more_labels_need_more_bytes():
+def test_a_tiled_search_stores_300_labels_as_uint16():
     mrf = tf.TiledMRF(np.zeros((4, 4, 300), np.uint8), tf.Potts(1))
     assert tf.t_icm(mrf, rng=0).x.dtype == np.uint16
 
 
-def test_more_memory_makes_larger_tiles():
+def test_a_larger_memory_limit_makes_larger_tiles():
     sides = []
     for limit in ("2 MB", "20 MB", 200e6):
         mrf = tf.TiledMRF(
@@ -256,5 +256,5 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_makes_no_model_is_refused(name):
-    check_refused(*REFUSED[name])
+def test_bad_arguments_of_a_tiled_model_are_refused(name):
+    check_raises(*REFUSED[name])

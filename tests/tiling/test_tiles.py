@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import treefield as tf
-from small import check_refused
+from small import check_raises
 from tiled_models import both, cases, random_labels
 from treefield.backends.grid.backend import GridBackend
 
@@ -29,7 +29,7 @@ def noisy(shape, seed=0, **options):
 
 
 def check_tiled(mrf, res):
-    """What every result promises."""
+    """Fail unless a tiled result is consistent."""
     assert res.x.shape == mrf.shape and res.x.dtype == np.uint8 and res.x.max() < mrf.n_labels
     assert res.fun == mrf.energy(res.x) == res.trace["energy"][-1] == res.trace["best"][-1]
     energies = res.trace["energy"]
@@ -39,7 +39,7 @@ def check_tiled(mrf, res):
 
 @settings(max_examples=25)
 @given(cases())
-def test_energies_are_exact_and_never_rise(case):
+def test_tiled_energies_are_exact_and_never_rise(case):
     tiled, whole = both(*case)
     x0 = random_labels(whole)
     for name, search in SEARCHES.items():
@@ -51,7 +51,7 @@ def test_energies_are_exact_and_never_rise(case):
 
 @settings(max_examples=25)
 @given(cases())
-def test_the_bound_is_never_above_the_least_energy(case):
+def test_the_tiled_bound_is_never_above_the_least_energy(case):
     tiled, whole = both(*case)
     res, best = tf.minimize(tiled, rng=0, maxiter=20), tf.minimize(whole, rng=0, tol=0, maxiter=40)
     check_tiled(tiled, res)
@@ -59,7 +59,7 @@ def test_the_bound_is_never_above_the_least_energy(case):
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_a_seed_makes_the_same_answer(name):
+def test_tiled_searches_with_one_seed_give_the_same_answer(name):
     tiled, _ = noisy((40, 50), tile=16)
     first, second, other = (SEARCHES[name](tiled, rng=seed) for seed in (3, 3, 4))
     np.testing.assert_array_equal(first.x, second.x)
@@ -82,20 +82,20 @@ def test_minimize_is_as_good_in_tiles_as_whole():
     assert res.fun <= best.fun * 1.001 and 0 <= res.gap < 0.03
 
 
-def test_one_tile_is_the_whole_grid():
+def test_a_search_with_one_tile_is_as_good_as_the_whole_grid():
     tiled, whole = noisy((30, 31))
     assert tiled.tiles == [(slice(0, 30), slice(0, 31))]
     assert tf.minimize(tiled, rng=0).fun == pytest.approx(tf.minimize(whole, rng=0).fun, rel=1e-3)
 
 
-def test_rounds_are_limited():
+def test_maxiter_limits_the_rounds_of_a_tiled_search():
     tiled, whole = noisy((64, 64), tile=16)
     res = tf.t_icm(tiled, random_labels(whole), maxiter=1)
-    assert res.nit == 1 and res.message == "maxiter = 1 iterations made" and len(res.trace) == 2
+    assert res.nit == 1 and res.message == "maxiter = 1 reached" and len(res.trace) == 2
 
 
 @pytest.mark.parametrize("x0", ["unary", "random"])
-def test_where_a_search_starts(x0):
+def test_a_tiled_search_without_rounds_returns_its_start(x0):
     tiled, whole = noisy((20, 20), tile=8)
     res = tf.t_icm(tiled, x0, rng=0, maxiter=0)
     assert res.status == 1 and res.nit == 0
@@ -103,7 +103,7 @@ def test_where_a_search_starts(x0):
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_without_time_there_is_still_an_answer(name):
+def test_a_tiled_search_with_no_time_returns_an_answer(name):
     tiled, whole = noisy((40, 50), tile=16)
     res = SEARCHES[name](tiled, time_limit=0, rng=0)
     check_tiled(tiled, res)
@@ -114,7 +114,7 @@ def test_without_time_there_is_still_an_answer(name):
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_a_callback_sees_every_round_and_stops(name):
+def test_the_callback_sees_every_round_of_a_tiled_search_and_can_stop(name):
     tiled, _ = noisy((40, 50), tile=16)
     seen = []
 
@@ -129,7 +129,7 @@ def test_a_callback_sees_every_round_and_stops(name):
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_ctrl_c_leaves_a_whole_answer(name):
+def test_ctrl_c_in_a_tile_returns_a_complete_labelling(name):
     _, whole = noisy((40, 50))
     asked = []
 
@@ -145,7 +145,7 @@ def test_ctrl_c_leaves_a_whole_answer(name):
     assert res.status == 3 and not res.success and res.message == "interrupted; the labelling is the best so far"
 
 
-def test_ctrl_c_between_searches_leaves_a_whole_answer(monkeypatch):
+def test_ctrl_c_between_tiles_returns_a_complete_labelling(monkeypatch):
     tiled, _ = noisy((40, 50), tile=10)
     asked, summed = [], GridBackend.energy_parts
 
@@ -162,20 +162,20 @@ def test_ctrl_c_between_searches_leaves_a_whole_answer(monkeypatch):
     assert res.status == 3
 
 
-def test_that_searches_of_tiles_were_limited_is_told():
+def test_a_tiled_search_reports_that_its_tiles_were_limited():
     tiled, _ = noisy((40, 50), tile=16)
     for res in (tf.minimize(tiled, rng=0, maxiter=0), tf.t_ils(tiled, rng=0, maxiter=5)):
         assert res.status == tf.Status.LIMIT and "maxiter" in res.message
     assert tf.minimize(tiled, rng=0).status == 0
 
 
-def test_a_bar_counts_tiles(capsys):
+def test_the_progress_bar_counts_tiles(capsys):
     tiled, _ = noisy((20, 20), tile=10)
     tf.t_icm(tiled, rng=0, progress=True)
     assert "t_icm, tiles" in capsys.readouterr().err
 
 
-def test_named_methods_of_minimize_go_by_tiles_too():
+def test_minimize_by_name_equals_the_method_on_a_tiled_model():
     tiled, _ = noisy((40, 50), tile=16)
     np.testing.assert_array_equal(tf.minimize(tiled, "random", method="t_icm", rng=0).x, tf.t_icm(tiled, rng=0).x)
 
@@ -194,9 +194,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_does_not_go_by_tiles_is_refused(name):
+def test_calls_that_tiled_models_do_not_support_are_refused(name):
     call, error, message = REFUSED[name]
-    check_refused(lambda: call(noisy((9, 9))[0]), error, message)
+    check_raises(lambda: call(noisy((9, 9))[0]), error, message)
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -243,8 +243,8 @@ class FullStore:
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_full_disk_under_a_store_is_an_error_that_leaves_its_labels(name):
     tiled, whole = noisy((40, 50), tile=10, store=FullStore((40, 50), 12))
-    with pytest.raises(OSError, match=r"^could not write labels to the store: No space left on device$") as told:
+    with pytest.raises(OSError, match=r"^could not write labels to the store: No space left on device$") as raised:
         SEARCHES[name](tiled, x0=whole.backend.best_labels(), rng=0)
-    assert told.value.errno == errno.ENOSPC
+    assert raised.value.errno == errno.ENOSPC
     first = tiled.tiles[0]
     np.testing.assert_array_equal(tiled.store.labels[first], whole.backend.best_labels()[first])

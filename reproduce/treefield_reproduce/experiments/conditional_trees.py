@@ -41,7 +41,7 @@ def tree_sets(shape: tuple[int, int]) -> dict[str, list[ConditionalTree]]:
             for word, sites in zip(("row", "row", "column", "column"), combs(shape), strict=True)
         ],
         "alternating": [
-            ConditionalTree(f"every second {word}", lines.ravel(), _joining(lines))
+            ConditionalTree(f"every second {word}", lines.ravel(), _connect_lines(lines))
             for axis, word in (rows, columns)
             for lines in _phases(shape, schedules.alternating(shape, axis))
         ],
@@ -79,7 +79,7 @@ def _lines(shape: tuple[int, int], plan: schedules.Schedule, step: int) -> np.nd
     return lines[plan.lines[plan.blocks[step]][active]]
 
 
-def _joining(lines: np.ndarray) -> list[tuple[int, int]]:
+def _connect_lines(lines: np.ndarray) -> list[tuple[int, int]]:
     """From the first site of each line to that of the next."""
     first = [int(site) for site in np.sort(lines[:, 0])]
     return list(itertools.pairwise(first))
@@ -179,7 +179,7 @@ def _legend_handles() -> list[Line2D]:
 
     return [
         dot(_TREE, "site of the tree"),
-        dot(_BLANKET, "fixed, beside the tree (its Markov blanket)"),
+        dot(_BLANKET, "fixed, next to the tree (its Markov blanket)"),
         dot(_OTHER, "fixed, does not matter now"),
         Line2D([], [], color=_EDGE, linewidth=2.2, label="edge of the tree"),
         Line2D([], [], color="#6f7480", marker=">", markersize=4, linewidth=1, label="cost that is absorbed (Eq. 8)"),

@@ -51,7 +51,7 @@ def experiment(runner: Runner) -> Experiment:
             "Fields are drawn from U(-1, 1), couplings from U(-λ, λ). The paper shows curves of T-ILS and loopy BP and "
             "no numbers: belief propagation does well where couplings are weak (λ = 0.5), T-ILS where they are strong "
             "(λ = 1).",
-            f"Each method gets {limit:g} s on each of {runner.effort.seeds} fields, each with a seed of its own; local "
+            f"Each method gets {limit:g} s on each of {runner.effort.seeds} fields, each with its own seed; local "
             "searches (ICM, T-ICM) end where they find nothing better. Above the bound is the gap to the lower bound "
             "that TRW-S proves for the same field.",
         ],

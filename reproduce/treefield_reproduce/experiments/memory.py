@@ -55,7 +55,7 @@ def loopy_bytes(size: int, labels: int = LABELS) -> int:
 
 
 def experiment(runner: Runner) -> Experiment:
-    """Every search on growing images, each in a process of its own."""
+    """Every search on growing images, each in a separate process."""
     memory = Experiment("memory", runner)
     peaks: Peaks = {}
     left_out: list[str] = []
@@ -158,7 +158,7 @@ class _PeakMemory:
 def _paragraphs(left_out: list[str]) -> list[str]:
     text = [
         'Section 1: search on trees "requires only O(2D) memory where D = max{W, H}", "much more economical than '
-        'O(4WH) memory" of loopy BP; section 4.2 has the same. What is counted are messages of L numbers.',
+        'O(4WH) memory" of loopy BP; section 4.2 has the same. Both count messages of L numbers.',
         f"Measured is the resident memory of a process with one search, every {1e3 * _INTERVAL:g} ms, beyond that "
         "when the model (float32 costs, Potts) was ready. All that a search needs is in it: messages, work space and "
         f"labellings of {_NUMBER} bytes per site; T-ILS has several (where it is, the best, where it jumps to).",

@@ -23,7 +23,7 @@ TABLE, POTTS = "table", "Potts"
 _REPEATS = 15
 _SLOWER = {  # why a sweep may take longer than its operations
     "rows-columns": "one row at a time fills an eighth of the vectors that ICM fills here",
-    "bands": "what a sweep does beside looking up pairwise costs is not counted",
+    "bands": "only looking up pairwise costs is counted, not the rest of a sweep",
 }
 
 Times = dict[str, dict[int, dict[str, float]]]  # seconds by kind of cost, labels and tree set
@@ -37,8 +37,8 @@ def icm_operations(shape: tuple[int, int], labels: int) -> int:
 def t_icm_operations(shape: tuple[int, int], labels: int, kind: str = TABLE) -> int:
     """Number of pairwise costs that a sweep of T-ICM over rows and columns looks up.
 
-    An edge lies in one tree, where two messages pass it, of labels**2 costs each (Potts: of `labels`). It lies beside
-    two others, which absorb it: `labels` costs each.
+    An edge lies in one tree, where two messages pass it, of labels**2 costs each (Potts: of `labels`). Two other
+    trees, next to it, absorb it: `labels` costs each.
     """
     message = labels**2 if kind == TABLE else labels
     return 2 * _edges(shape) * (message + labels)
@@ -64,7 +64,7 @@ def add_costs(claims: Experiment, runner: Runner) -> None:
             'than that of ICM", where S is the number of labels L.',
             "Counted are the pairwise costs looked up in one sweep. ICM looks at L labels for each neighbour of a "
             "site. In T-ICM two messages of L² costs pass every edge of a tree, and L costs are absorbed from each "
-            "neighbour beside it, which together makes L + 1 times as many.",
+            "neighbour outside it, which together makes L + 1 times as many.",
             f"Measured are sweeps from a random labelling of {shape[0]} x {shape[1]} sites in float32, one thread, the "
             f"median of {_REPEATS}. ICM and bands have eight rows side by side in the processor's vectors; "
             "rows-columns, the paper's order, has one row at a time and fills only an eighth. Both send messages "

@@ -36,8 +36,8 @@ def _two_passes(trees: Experiment) -> None:
         [
             "A tree has no cycles, so its best labelling can be found without trying all of them. Each site tells its "
             "neighbour, for each label the neighbour might take, the least cost of everything on its own side: that "
-            "is a message (Eq. 5). A site can tell its parent once all its children have told it; then, from the root "
-            "back, each parent can tell its children.",
+            "is a message (Eq. 5). A site can send to its parent once all its children have sent to it; then, from the "
+            "root back, each parent can send to its children.",
             f"Here are 7 sites with 3 labels: 3^7 = {3**7:,} labellings, but only 12 messages of 3 numbers. An edge "
             f"costs {WEIGHT:g} times the difference of its two labels. When all messages are sent, a site adds them to "
             "its own costs and takes the label with the least sum (Eq. 6). That sum is the same at every site: it is "
@@ -65,9 +65,9 @@ def _conditional_trees(trees: Experiment) -> None:
         "Conditional trees on a grid",
         [
             "A grid has cycles, but trees are hidden in it: keep the labels of some sites as they are, and the others "
-            "form a tree. What the fixed sites next to it cost is added to the costs of the tree's own sites: it is "
-            "absorbed (Eq. 8). Two passes then find the best labels of the whole tree at once, and the energy cannot "
-            "rise. T-ICM does this for one tree after the other, until every site has had its turn, and again.",
+            "form a tree. The costs of the edges to the fixed sites are added to the costs of the tree's sites: they "
+            "are absorbed (Eq. 8). Two passes then find the best labels of the whole tree at once, and the energy "
+            "cannot rise. T-ICM does this for one tree after the other, until every site has had its turn, and again.",
             "Rows that do not touch are several trees. Dummy edges, which cost nothing, make them one, as in the "
             "paper; a program may as well solve them side by side. A set is a list of trees that cover all sites: the "
             "paper's are single rows and columns, and alternate ones. Bands are treefield's own: the grid is cut into "
@@ -96,7 +96,7 @@ def _conditional_trees(trees: Experiment) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Landscape:
-    """What the energies along a path are like."""
+    """Statistics of the energies along a path."""
 
     mean: float
     unevenness: float

@@ -22,7 +22,7 @@ from treefield.io.images.image_formats import list_images
 from treefield.io.paths import as_text
 from treefield.solvers.interrupt import Interrupts
 from treefield.solvers.progress import ItemBar
-from treefield.validation import as_callable, as_count, thread_count
+from treefield.validation import as_callable, as_count, as_thread_count
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -169,7 +169,7 @@ def run_batch(
         raise ValueError("workers and scheduler are both given: a cluster has its own workers, give one of them")
     if "checkpoint" in options:
         raise ValueError("checkpoint is one file, but a batch is many searches: call the function for each")
-    count = thread_count(None) if workers is None else as_count(workers, "workers", 1)
+    count = as_thread_count(None) if workers is None else as_count(workers, "workers", 1)
     iterable, total = _as_items(items)
     if workers is None and total is not None:
         count = min(count, total)

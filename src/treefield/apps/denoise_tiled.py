@@ -20,7 +20,7 @@ from treefield.io.paths import as_text, error_text
 from treefield.protocols import Callback, Seed
 from treefield.results import TRACE, MAPResult, Status, amend_result, make_result
 from treefield.solvers.interrupt import Interrupts
-from treefield.solvers.loop import checked_limits
+from treefield.solvers.loop import as_limits
 from treefield.tiling.array_protocols import Box, Index, ReadableArray, WritableArray
 from treefield.tiling.model import TiledMRF
 from treefield.tiling.stores import check_writable, keep_file, reserve_mapped
@@ -114,7 +114,7 @@ def denoise_tiled(
     tiling = Tiling(tile, as_byte_count(memory_limit, "memory_limit"))
     planes = _as_planes(image, channel_axis)
     restored = _as_output(image, out)
-    seconds = checked_limits(None, time_limit, callback, progress=False)["time_limit"]
+    seconds = as_limits(None, time_limit, callback, progress=False)["time_limit"]
     share = None if seconds is None else seconds / len(planes)
     search = options | {"time_limit": share, "tol": tol, "callback": callback, "rng": rng}
     extremes = _value_range(planes)

@@ -43,7 +43,7 @@ class Future(Protocol):
     """A task that was submitted: a future of `concurrent.futures` or of Dask."""
 
     def result(self) -> object:
-        """What the task returned, or raise its error."""
+        """The task's return value; raises the task's error."""
 
     def add_done_callback(self, function: Callable[[Future], object], /) -> object:
         """Call a function with this future when the task is done."""

@@ -26,7 +26,7 @@ class GreyScale(NamedTuple):
     unit : float
         The size of one grey level in the image's own units.
     image : str
-        What error messages call the image, such as "a uint8 image".
+        The name of the image in error messages, such as "a uint8 image".
     white : int or None
         The greatest value of the image's range; None if the range is that of its values.
     """
@@ -66,8 +66,10 @@ class GreyScale(NamedTuple):
 
 
 def grey_scale(array: np.ndarray) -> GreyScale:
-    """The scale of an image: a grey level is 1 for uint8, 1/255 for booleans and for floats between 0 and 1, otherwise
-    1/255 of the range of its values."""
+    """The scale of an image: the size of one grey level in its own units.
+
+    1 for uint8, 1/255 for booleans and for floats between 0 and 1, otherwise 1/255 of the range of the image's values.
+    """
     name = f"a {array.dtype} image"
     if array.dtype == np.uint8:
         return GreyScale(0.0, 1.0, name, 255)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Literal, TypedDict
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from treefield.protocols import Callback, Seed
+from treefield.protocols import Callback, Seed, Start
+from treefield.solvers.solver_keywords import SolverKeywords
 
 Data = Literal["squared", "absolute"]
 Smoothness = Literal["linear", "quadratic", "potts"]
@@ -17,44 +18,10 @@ MatchingCost = Literal["census", "birchfield-tomasi", "absolute", "squared"]
 Occlusion = Literal["keep", "mark", "fill"]
 
 
-class SolverKeywords(TypedDict, total=False):
-    """Keywords of `minimize` and of the solvers that its `method` names: limits and settings of a search."""
-
-    time_limit: float | None
-    tol: float | None
-    maxiter: int | None
-    patience: int | None
-    memory_limit: float | str | None
-    threads: int | None
-    # of single solvers
-    accept: Callable[..., float | None] | None
-    arithmetic: str
-    axis: int
-    bands: int | None
-    beta: float | None
-    crossover: str
-    damping: float
-    decoding: str
-    inner_iter: int | None
-    jump: Callable[..., np.ndarray] | None
-    local_search: str | Callable[..., object]
-    max_backtracks: int | None
-    memory: str
-    mutation: Callable[..., np.ndarray] | None
-    nu: float
-    order: str
-    population: int
-    restarts: int
-    schedule: str
-    temperatures: tuple[float, float] | None
-    trees: object
-    workers: int | None
-
-
 class SearchKeywords(SolverKeywords, total=False):
     """All keywords of `minimize`."""
 
-    x0: ArrayLike | None
+    x0: Start
     method: str
     callback: Callback | None
     rng: Seed

@@ -1,4 +1,4 @@
-"""What all applications share: a model, the meaning of its labels, and the call of `minimize`."""
+"""The part that all applications share: a model, the meaning of its labels, and the call of `minimize`."""
 
 from __future__ import annotations
 

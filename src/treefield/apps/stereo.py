@@ -152,7 +152,7 @@ def stereo(
     if subpixel:
         disparity = occlusions.refine_labels(res.x, problem.mrf.unary) + np.float32(min_disparity)
     if occlusion != "keep":
-        is_consistent, res = _check_consistency(left, right, whole, res, pose, search)
+        is_consistent, res = _left_right_consistency(left, right, whole, res, pose, search)
         if occlusion == "mark":
             disparity = np.where(is_consistent, disparity.astype(np.float32), np.float32(np.nan))
         else:
@@ -160,7 +160,7 @@ def stereo(
     return (disparity, res) if full_output else disparity
 
 
-def _check_consistency(
+def _left_right_consistency(
     left: ArrayLike,
     right: ArrayLike,
     disparity: np.ndarray,
@@ -168,7 +168,7 @@ def _check_consistency(
     pose: functools.partial[Problem[GridMRF]],
     search: dict[str, object],
 ) -> tuple[np.ndarray, MAPResult]:
-    """Where the disparities of the left image agree with those of the right, found by matching the mirrored pair.
+    """Where the disparities of the left and the right image agree, and the result; matches the mirrored pair.
 
     If the first search was interrupted there is no second one, and all pixels count as consistent. If the second one is
     interrupted, the result that is returned says so.

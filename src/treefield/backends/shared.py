@@ -1,5 +1,7 @@
-"""What the backends of grids and of graphs share: the contract of pairwise costs, ranges of costs, operations on
-labellings, trees given by sites."""
+"""Shared by the backends of grids and graphs.
+
+The contract of pairwise costs, ranges of costs, operations on labellings, and trees given by sites.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ class WeightRange(NamedTuple):
 
 
 class PairwiseCost(Protocol):
-    """What two neighbouring labels cost together, before the weights of edges: `treefield.Pairwise` implements it."""
+    """The cost of two neighbouring labels before the weights of edges; `treefield.Pairwise` implements it."""
 
     weight: float
 
@@ -93,7 +95,7 @@ class Labellings:
 
     def apply_components(self, x: np.ndarray, y: np.ndarray, numbers: np.ndarray, taken: np.ndarray) -> None:
         """Set `x` to `y`, in place, on the components that are taken."""
-        from treefield.kernels.shared.components import take_components
+        from treefield.kernels.shared.differences import take_components
 
         take_components(x.reshape(-1), y.reshape(-1), numbers.reshape(-1), taken)
 
@@ -101,7 +103,7 @@ class Labellings:
         self, x: np.ndarray, y: np.ndarray, numbers: np.ndarray, count: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """64-bit hashes of each component's sites with their labels in `x`, and with those in `y`."""
-        from treefield.kernels.shared.components import hash_components
+        from treefield.kernels.shared.differences import hash_components
 
         before, after = np.zeros((2, count), np.uint64)
         hash_components(x.reshape(-1), y.reshape(-1), self.n_labels, numbers.reshape(-1), before, after)

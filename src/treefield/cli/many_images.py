@@ -29,7 +29,7 @@ from treefield.cli.streams import say, warn
 from treefield.io.images.image_formats import WRITABLE_SUFFIXES, list_images
 from treefield.io.paths import as_input_path, as_text, error_text
 from treefield.solvers.minimize import takes
-from treefield.validation import as_count, thread_count
+from treefield.validation import as_count, as_thread_count
 
 Inputs = dict[str, list[pathlib.Path]]  # the paths given for each parameter
 
@@ -59,8 +59,9 @@ class Files:
 def over_many(
     *names: str, kept: Sequence[str] = WRITABLE_SUFFIXES
 ) -> Callable[[Callable[..., Summary]], Callable[..., None]]:
-    """Let a command that reads the files of these parameters and writes `out` also take folders and patterns, and lists
-    if it has one such parameter.
+    """Let a command that reads the files of these parameters and writes `out` also take folders and patterns.
+
+    A command with one such parameter also takes a list of files.
 
     Outputs have the name of their (first) input, and its suffix if that is one of `kept`. Worker processes import the
     command by its module and name.
@@ -239,7 +240,7 @@ class _ManyImages:
 
     def _work(self, total: int) -> dict[str, object]:
         """The keywords of `_write_one`."""
-        workers = thread_count(None) if self._workers is None else self._workers
+        workers = as_thread_count(None) if self._workers is None else self._workers
         return {
             "module": self._function.__module__,
             "name": self._function.__name__,

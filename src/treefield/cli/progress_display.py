@@ -69,8 +69,10 @@ class SearchDisplay:
 
 
 class StepDisplay:
-    """The progress of a command in several steps: shows the running one, and prints the time of each that has ended; on
-    a terminal only."""
+    """The progress of a command in several steps, on a terminal only.
+
+    Shows the running step, and prints the time of each that has ended.
+    """
 
     def __init__(self, title: str, total: int, unit: str, *, show: bool) -> None:
         self._given = title, total, unit

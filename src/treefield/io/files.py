@@ -14,7 +14,7 @@ from types import ModuleType
 from treefield.atomic_write import move_into_place, remove, replace_atomically
 from treefield.io.limits import TooLargeError
 from treefield.io.paths import as_output_path, as_text, check_is_new, error_text
-from treefield.solvers.interrupt import cleaning_up, deferred
+from treefield.solvers.interrupt import clean_up_on_sigterm, defer_signals
 from treefield.tiling.stores import NoSpaceError
 
 NOTHING_LEFT = "; nothing was left behind"
@@ -105,7 +105,7 @@ def _check_still_new(path: pathlib.Path, force: bool) -> None:
 def _output_errors(path: pathlib.Path) -> Iterator[None]:
     """Defer signals, and name the output in the errors of the operating system."""
     try:
-        with deferred():
+        with defer_signals():
             yield
     except FileExistsError:
         raise
@@ -118,12 +118,14 @@ def _output_errors(path: pathlib.Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def scratch_folder(parent: str | os.PathLike[str] | None = None) -> Iterator[pathlib.Path]:
-    """A hidden folder in `parent` (default: the system's temporary folder), removed at the end, even after Ctrl-C or
-    SIGTERM."""
-    with cleaning_up():
+    """A hidden temporary folder in `parent`, removed at the end, even after Ctrl-C or SIGTERM.
+
+    By default `parent` is the system's folder for temporary files.
+    """
+    with clean_up_on_sigterm():
         folder = pathlib.Path(tempfile.mkdtemp(prefix=".treefield-", dir=parent))
         try:
             yield folder
         finally:
-            with deferred():
+            with defer_signals():
                 remove(folder)

@@ -1,1 +1,1 @@
-"""What is minimised."""
+"""The models that a user builds."""

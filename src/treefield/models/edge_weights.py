@@ -46,7 +46,7 @@ def as_weights(value: ArrayLike, name: str, shape: tuple[int, ...], context: str
     return array
 
 
-def check_weight_shape(found: tuple[int, ...], name: str, shape: tuple[int, ...], context: str = "") -> None:
+def check_weight_shape(actual: tuple[int, ...], name: str, shape: tuple[int, ...], context: str = "") -> None:
     """Raise unless weights are a single number or have the edges' shape."""
-    if found not in ((), shape):
-        raise ValueError(f"{name} has shape {found}, expected a number or {shape}{context}")
+    if actual not in ((), shape):
+        raise ValueError(f"{name} has shape {actual}, expected a number or {shape}{context}")

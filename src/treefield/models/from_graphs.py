@@ -35,8 +35,9 @@ class FromGraphs:
         weight: str | None = "weight",
         offset: float = 0.0,
     ) -> Self:
-        """The model of a NetworkX graph; site i is ``list(graph)[i]``, so that labels go back to nodes by
-        ``dict(zip(graph, x))``.
+        """The model of a NetworkX graph; site i is ``list(graph)[i]``.
+
+        So ``dict(zip(graph, x))`` gives the label of each node.
 
         Parameters
         ----------

@@ -20,8 +20,9 @@ EdgeCosts = Pairwise | ArrayLike | Sequence[ArrayLike] | Sequence[Table] | Calla
 
 
 class GraphMRF(FromGraphs):
-    """A Markov random field on any graph: a cost for each label of each site, and a cost for each pair of labels of
-    two sites that an edge joins.
+    """A Markov random field on any graph.
+
+    Each label of each site has a cost, and so has each pair of labels of two sites that an edge joins.
 
     Parameters
     ----------
@@ -45,8 +46,8 @@ class GraphMRF(FromGraphs):
     label_counts : the number of labels of each site.
     n_labels : the greatest of these.
     edges : (m, 2), the first and second site of each edge, merged.
-    pairwise, weights : what the edges cost: a pairwise cost and the weight of each edge; None where edges have tables
-        of their own, which `edge_costs` gives.
+    pairwise, weights : the pairwise cost and the weight of each edge; None where each edge has its own table, which
+        `edge_costs` returns.
     offset : as given.
     auxiliary : how many of the last sites stand for costs of three or more sites, and are not sites of the problem.
     backend : what answers the questions of solvers and moves, a `treefield.protocols.Backend`.

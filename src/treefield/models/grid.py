@@ -24,8 +24,9 @@ _SHORTEST_RING = 3  # sites: with fewer, two sites would be joined twice, or one
 
 
 class GridMRF:
-    """A Markov random field on a grid: a cost for each label of each site, and a cost for each pair of neighbouring
-    labels.
+    """A Markov random field on a grid.
+
+    Each label of each site has a cost, and so has each pair of labels of neighbouring sites.
 
     Parameters
     ----------

@@ -243,8 +243,9 @@ class TruncatedQuadratic(_Truncated):
 
 
 class Table(Pairwise):
-    """Any cost: `V[a, b]` where `a` is the label of the edge's first site; negative and asymmetric values welcome, +inf
-    forbids a pair.
+    """Any cost: `V[a, b]`, where `a` is the label of the edge's first site.
+
+    Values may be negative and asymmetric; +inf forbids a pair.
 
     Examples
     --------

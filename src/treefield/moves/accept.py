@@ -13,7 +13,7 @@ import numpy as np
 
 from treefield.moves.common import restore, state_of
 from treefield.protocols import Decides, Model
-from treefield.validation import as_count, as_real_scalar, fields
+from treefield.validation import as_count, as_fields, as_real_scalar
 
 _RAISE = 0.8  # the paper's factor on beta
 _LOW, _HIGH = 0.45, 0.55  # acceptance rates between which beta stays
@@ -95,7 +95,7 @@ class Metropolis(_Rule):
 
     def set_state(self, state: object) -> None:
         """Restore a state that `get_state` returned; raise an error for any other."""
-        beta, taken, tried = fields(state, "the state of Metropolis", "beta", "taken", "tried")
+        beta, taken, tried = as_fields(state, "the state of Metropolis", "beta", "taken", "tried")
         beta = as_real_scalar(beta, "beta", infinite=True)
         if not _LEAST <= beta <= _MOST if self.adapts else beta != self.beta:
             raise ValueError(f"beta = {beta:g} cannot be the state of {self!r}")
@@ -127,13 +127,14 @@ class Always(_Rule):
 
 
 class PerComponent:
-    """Takes or leaves every connected component of the changed sites by itself: many jumps at once, each with its own
-    acceptance.
+    """Take or leave every connected component of the changed sites by itself.
+
+    A jump in many places is then many jumps at once, each with its own acceptance.
 
     Parameters
     ----------
     rule : Greedy, Metropolis or Always
-        What decides on a component; the default `Greedy` makes the energy never rise.
+        The rule that decides on a component; with the default `Greedy` the energy never rises.
 
     Examples
     --------

@@ -8,18 +8,19 @@ import numpy as np
 
 from treefield.moves.common import as_size_range
 from treefield.protocols import Model
-from treefield.validation import as_choice, as_flat_input, as_real_scalar
+from treefield.validation import as_choice, as_flat_input, as_positive
 
 
 class BallJump:
-    """Change the labels of many random balls of a graph: a centre and the sites nearest to it. On a grid `BoxJump` does
-    the same with boxes.
+    """Change the labels of many random balls of a graph: a centre and the sites nearest to it.
+
+    On a grid `BoxJump` does the same with boxes.
 
     Parameters
     ----------
     label : "scramble", "best", "neighbour" or "random"
-        What a ball gets: a random label for every one of its sites, the constant label that costs least there, the
-        label of a site beside its centre, or any one label.
+        The new labels of a ball: a random label for every one of its sites, the constant label that costs least there,
+        the label of a neighbour of its centre, or any one label.
     size : (least, most)
         How many sites a ball has, drawn log-uniformly between these.
     density : float
@@ -37,15 +38,13 @@ class BallJump:
     def __init__(self, label: str = "scramble", size: tuple[int, int] = (4, 64), density: float = 0.5) -> None:
         self.label = as_choice(label, "label", ("scramble", "best", "neighbour", "random"))
         self.size = as_size_range(size, "size", "number of sites")
-        self.density = as_real_scalar(density, "density")
-        if self.density <= 0:
-            raise ValueError(f"density must be above 0, got {self.density}")
+        self.density = as_positive(density, "density")
 
     def __repr__(self) -> str:
         return f"BallJump({self.label!r}, size={self.size}, density={self.density})"
 
     def work(self, mrf: Model) -> float:
-        """What a jump takes, in sites x labels."""
+        """The work of a jump, in sites x labels."""
         return self.density * mrf.size * (2 * mrf.n_labels + 4 if self.label == "best" else 1)
 
     def __call__(self, x: np.ndarray, mrf: Model, rng: np.random.Generator) -> np.ndarray:

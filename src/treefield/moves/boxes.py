@@ -8,18 +8,19 @@ import numpy as np
 
 from treefield.moves.common import as_size_range
 from treefield.protocols import Model
-from treefield.validation import as_choice, as_flat_input, as_real_scalar
+from treefield.validation import as_choice, as_flat_input, as_positive
 
 
 class BoxJump:
-    """Give each of many random boxes one label. Label maps are piecewise constant, so this is the move that most often
-    leads downhill after a sweep.
+    """Give each of many random boxes one label.
+
+    Label maps are piecewise constant, so this is the move that most often leads downhill after a sweep.
 
     Parameters
     ----------
     label : "best", "neighbour", "random" or "scramble"
-        What a box gets: the constant label that costs least there, the label of a site in or beside the box, any label,
-        or a random label for every one of its sites (for frustrated models such as spin glasses).
+        The new labels of a box: the constant label that costs least there, the label of a site in or next to the box,
+        any label, or a random label for every one of its sites (for frustrated models such as spin glasses).
     size : (least, most)
         The sides of a box are drawn log-uniformly between these.
     density : float
@@ -37,9 +38,7 @@ class BoxJump:
     def __init__(self, label: str = "best", size: tuple[int, int] = (3, 24), density: float = 0.5) -> None:
         self.label = as_choice(label, "label", ("best", "neighbour", "random", "scramble"))
         self.size = as_size_range(size, "size", "side of a box")
-        self.density = as_real_scalar(density, "density")
-        if self.density <= 0:
-            raise ValueError(f"density must be above 0, got {self.density}")
+        self.density = as_positive(density, "density")
 
     def __repr__(self) -> str:
         return f"BoxJump({self.label!r}, size={self.size}, density={self.density})"
@@ -64,7 +63,7 @@ class BoxJump:
         return y
 
     def work(self, mrf: Model) -> float:
-        """What a jump takes, in sites x labels."""
+        """The work of a jump, in sites x labels."""
         return self.density * mrf.size * (2 * mrf.n_labels + 4 if self.label == "best" else 1)
 
     def _draw(self, shape: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""What searches and moves share: calling a jump, counting its work, its state, and checks of parameters."""
+"""Helpers of searches and moves: call a jump, count its work, save its state, check parameters."""
 
 from __future__ import annotations
 

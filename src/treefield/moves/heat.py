@@ -6,7 +6,7 @@ import numpy as np
 
 from treefield.moves.common import as_size_range, as_temperatures, usual_temperatures
 from treefield.protocols import Cools, Model
-from treefield.validation import as_flat_input, check_model
+from treefield.validation import as_flat_input, as_model
 
 _LEAST, _SHORT, _LONG = 8, 16, 4096  # sweeps: the fewest, and between which numbers the most are
 _HOTTER = 3.0  # trees hold together where single sites do not
@@ -17,7 +17,7 @@ _WORK = 2**23  # sites x labels x sweeps of the longest jump, in between
 class HeatJump:
     """Sample sites, as `anneal` does, or on a graph whole trees, from some temperature down to a low one.
 
-    How warm it gets, and how slowly it cools, is drawn anew for every jump: from a few changes here and there to a
+    How warm it gets, and how slowly it cools, is drawn for every jump: from a few changes here and there to a
     restart. Where every site is joined to every other there are no pieces that could be accepted by themselves, and
     such jumps are what works.
 
@@ -60,12 +60,12 @@ class HeatJump:
         return vars(self) | {"_mrf": None}  # what belongs to a model is created again
 
     def work(self, mrf: Model) -> float:
-        """What the last jump took, in sites x labels."""
+        """The work of the last jump, in sites x labels."""
         return self._made * (mrf.backend.sweep_work / 2 if self.trees else float(mrf.size * mrf.n_labels))
 
     def __call__(self, x: np.ndarray, mrf: Model, rng: np.random.Generator) -> np.ndarray:
         """Return a changed copy of `x`."""
-        check_model(mrf)
+        as_model(mrf)
         as_flat_input(x, mrf.backend)
         if self._mrf is not mrf:
             sampler: Cools | None = mrf.backend.tree_sampler() if self.trees else mrf.backend.sampler()

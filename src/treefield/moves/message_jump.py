@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from treefield.protocols import Marginals, Model
-from treefield.validation import as_axis, as_generator, as_labelling, as_real_scalar, check_model
+from treefield.validation import as_axis, as_generator, as_labelling, as_model, as_non_negative, as_positive
 
 _DIMENSIONS = 3  # at most, of a grid
 _TEMPERATURE = 2.0  # times the mean gap: jumps that far won most on Ising fields and stereo pairs alike
@@ -13,10 +13,10 @@ _CLOSENESS = 4.0  # likewise
 
 
 class MessageJump:
-    """Draw labels anew where the lines along one axis are undecided.
+    """Redraw labels where the lines along one axis are undecided.
 
     The min-marginal of a label at a site is the least energy of the site's line with that label there, given the
-    current labels of the lines beside it; two messages per site give it for all labels. Where the two best of a site
+    current labels of the neighbouring lines; two messages per site give it for all labels. Where the two best of a site
     are close, its label is drawn with probabilities proportional to exp(-min-marginal / temperature); elsewhere it is
     kept. So the jump goes to labels that cost little, at sites where they cost little.
 
@@ -24,7 +24,7 @@ class MessageJump:
     ----------
     temperature : float, optional
         The higher, the further the jump goes. The default is twice the model's mean gap, that between the two best
-        min-marginals of a site where the lines beside have the labels of the least unary cost.
+        min-marginals of a site where the neighbouring lines have the labels of the least unary cost.
     closeness : float, optional
         Sites whose two best min-marginals differ by more keep their label; 0 leaves ties only. The default is four
         times the mean gap.
@@ -48,12 +48,8 @@ class MessageJump:
     """
 
     def __init__(self, temperature: float | None = None, closeness: float | None = None, axis: int = -1) -> None:
-        self.temperature = None if temperature is None else as_real_scalar(temperature, "temperature")
-        if self.temperature is not None and self.temperature <= 0:
-            raise ValueError(f"temperature must be positive, got {self.temperature:g}")
-        self.closeness = None if closeness is None else as_real_scalar(closeness, "closeness")
-        if self.closeness is not None and self.closeness < 0:
-            raise ValueError(f"closeness must be at least 0, got {self.closeness:g}")
+        self.temperature = None if temperature is None else as_positive(temperature, "temperature")
+        self.closeness = None if closeness is None else as_non_negative(closeness, "closeness")
         self.axis = as_axis(axis, _DIMENSIONS)
         self._mrf: Model | None = None
         self._marginals: Marginals | None = None
@@ -66,12 +62,12 @@ class MessageJump:
         return vars(self) | {"_mrf": None, "_marginals": None}  # created again, not copied or pickled
 
     def work(self, mrf: Model) -> float:
-        """What a jump takes, in sites x labels."""
+        """The work of a jump, in sites x labels."""
         return 3.0 * mrf.size * mrf.n_labels
 
     def __call__(self, x: np.ndarray, mrf: Model, rng: np.random.Generator) -> np.ndarray:
         """Return a changed copy of `x`."""
-        check_model(mrf)
+        as_model(mrf)
         y = as_labelling(x, mrf.backend)
         seed = int(as_generator(rng).integers(2**63))
         marginals = self._prepare(mrf)

@@ -12,7 +12,7 @@ from treefield.moves.common import own_work, restore, state_of
 from treefield.moves.heat import HeatJump
 from treefield.moves.segments import SegmentJump
 from treefield.protocols import Jump, Learns, Model
-from treefield.validation import as_count, as_non_negative, fields
+from treefield.validation import as_count, as_fields, as_non_negative
 
 _MEMORY = 0.5  # how much of what a kind has won counts after its next use
 _NOTHING = 1e-200  # a rate below is that of kinds that have long won nothing
@@ -107,7 +107,7 @@ class MixedJump:
         return int(rng.choice(len(rates), p=odds / odds.sum()))
 
     def work(self, mrf: Model) -> float:
-        """What the last jump took, in sites x labels."""
+        """The work of the last jump, in sites x labels."""
         return own_work(self.jumps[self.last], mrf)
 
     def learn(self, won: float, work: float) -> None:
@@ -119,7 +119,7 @@ class MixedJump:
             inner.learn(won, work)
 
     def get_state(self) -> dict[str, object]:
-        """What each kind has won and spent, and the states of the jumps."""
+        """The gain and the work of each kind so far, and the states of the jumps."""
         inner = [state_of(jump) for jump in self.jumps]
         learnt = {name: getattr(self, name).tolist() for name in ("won", "spent", "uses")}
         return learnt | {"last": self.last, "jumps": inner, "kind": self.kind}
@@ -127,7 +127,7 @@ class MixedJump:
     def set_state(self, state: object) -> None:
         """Restore a state that `get_state` returned; raise an error for any other."""
         names = "won", "spent", "uses", "jumps", "last", "kind"
-        *lists, last, kind = fields(state, "the state of MixedJump", *names)
+        *lists, last, kind = as_fields(state, "the state of MixedJump", *names)
         if kind not in (("own",) if self.kind == "own" else (None, *_USUAL)):
             raise ValueError(f"kind = {kind!r} cannot be the state of {self!r}")
         if kind is not None:

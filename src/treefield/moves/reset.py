@@ -7,11 +7,11 @@ import abc
 import numpy as np
 
 from treefield.protocols import Model
-from treefield.validation import as_real_scalar
+from treefield.validation import as_positive, as_share
 
 
 class _ResetJump(abc.ABC):
-    """Give a share of the sites, of a size that is drawn anew for every jump, random labels."""
+    """Give random labels to a share of the sites, which is drawn for every jump."""
 
     @abc.abstractmethod
     def share(self, rng: np.random.Generator) -> float:
@@ -38,7 +38,7 @@ class UniformJump(_ResetJump):
     """
 
     def __init__(self, rho_max: float = 0.1) -> None:
-        self.rho_max = _share(rho_max, "rho_max")
+        self.rho_max = as_share(rho_max, "rho_max")
 
     def __repr__(self) -> str:
         return f"UniformJump({self.rho_max})"
@@ -58,8 +58,8 @@ class BetaJump(_ResetJump):
     """
 
     def __init__(self, a: float = 1.0, b: float = 9.0, rho_max: float = 1.0) -> None:
-        self.a, self.b = _positive(a, "a"), _positive(b, "b")
-        self.rho_max = _share(rho_max, "rho_max")
+        self.a, self.b = as_positive(a, "a"), as_positive(b, "b")
+        self.rho_max = as_share(rho_max, "rho_max")
 
     def __repr__(self) -> str:
         return f"BetaJump({self.a}, {self.b}, rho_max={self.rho_max})"
@@ -69,8 +69,9 @@ class BetaJump(_ResetJump):
 
 
 class LevyJump(_ResetJump):
-    """Random labels for a share of the sites drawn from a power law, p(rho) ~ rho^-`alpha` between `rho_min` and
-    `rho_max`: mostly small steps, now and then nearly a restart.
+    """Random labels for a share of the sites drawn from a power law: mostly small steps, now and then nearly a restart.
+
+    The density is p(rho) ~ rho^-`alpha` between `rho_min` and `rho_max`.
 
     Examples
     --------
@@ -80,8 +81,8 @@ class LevyJump(_ResetJump):
     """
 
     def __init__(self, alpha: float = 1.5, rho_min: float = 0.001, rho_max: float = 1.0) -> None:
-        self.alpha = _positive(alpha, "alpha")
-        self.rho_min, self.rho_max = _share(rho_min, "rho_min"), _share(rho_max, "rho_max")
+        self.alpha = as_positive(alpha, "alpha")
+        self.rho_min, self.rho_max = as_share(rho_min, "rho_min"), as_share(rho_max, "rho_max")
         if self.rho_min > self.rho_max:
             raise ValueError(f"rho_min must be at most rho_max, got {self.rho_min} and {self.rho_max}")
 
@@ -94,17 +95,3 @@ class LevyJump(_ResetJump):
             return self.rho_min * (self.rho_max / self.rho_min) ** u
         # relative to rho_min, which no power overflows
         return self.rho_min * (1 + u * ((self.rho_max / self.rho_min) ** power - 1)) ** (1 / power)
-
-
-def _share(value: object, name: str) -> float:
-    number = as_real_scalar(value, name)
-    if not 0 < number <= 1:
-        raise ValueError(f"{name} is a share of the sites and must be above 0 and at most 1, got {number:g}")
-    return number
-
-
-def _positive(value: object, name: str) -> float:
-    number = as_real_scalar(value, name)
-    if number <= 0:
-        raise ValueError(f"{name} must be above 0, got {number:g}")
-    return number

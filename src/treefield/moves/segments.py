@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from treefield.protocols import Model
-from treefield.validation import as_choice, as_count, as_flat_input, as_real_scalar
+from treefield.validation import as_choice, as_count, as_flat_input, as_share
 
 
 class SegmentJump:
@@ -14,7 +14,7 @@ class SegmentJump:
     Parameters
     ----------
     label : "neighbour" or "shift"
-        What a segment gets: the label across a random edge of its border, or its own moved by up to `shift` (for
+        The new label of a segment: the label across a random edge of its border, or its own moved by up to `shift` (for
         ordered labels such as disparities or grey values).
     share : float
         The share of the segments that change.
@@ -34,9 +34,7 @@ class SegmentJump:
 
     def __init__(self, label: str = "neighbour", share: float = 0.3, shift: int = 3) -> None:
         self.label = as_choice(label, "label", ("neighbour", "shift"))
-        self.share = as_real_scalar(share, "share")
-        if not 0 < self.share <= 1:
-            raise ValueError(f"share must be above 0 and at most 1, got {self.share}")
+        self.share = as_share(share, "share")
         self.shift = as_count(shift, "shift", 1)
 
     def __repr__(self) -> str:
@@ -44,7 +42,7 @@ class SegmentJump:
         return f"SegmentJump({self.label!r}, share={self.share}{shift})"
 
     def work(self, mrf: Model) -> float:
-        """What a jump takes, in sites x labels."""
+        """The work of a jump, in sites x labels."""
         return 10.0 * mrf.size
 
     def __call__(self, x: np.ndarray, mrf: Model, rng: np.random.Generator) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from treefield.moves.accept import PerComponent
 from treefield.moves.common import restore, state_of
 from treefield.protocols import Accept, Decides, Model
-from treefield.validation import as_count, fields
+from treefield.validation import as_count, as_fields
 
 
 class Unvisited:
@@ -22,7 +22,7 @@ class Unvisited:
     Parameters
     ----------
     accept : acceptance
-        What decides on the rest, for instance ``Metropolis()`` or ``PerComponent(Metropolis(beta=0.1))``.
+        The acceptance of the rest, for instance ``Metropolis()`` or ``PerComponent(Metropolis(beta=0.1))``.
     length : int
         How many places are remembered; the oldest are forgotten.
 
@@ -46,7 +46,7 @@ class Unvisited:
     def __call__(self, mrf: Model, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float | None:
         if isinstance(self.accept, PerComponent):
             return self._take_pieces(self.accept.rule, mrf, x, y, rng)
-        leaving, new = self._look(mrf, x, y, np.zeros(mrf.size, np.int32), 1)
+        leaving, new = self._hash_places(mrf, x, y, np.zeros(mrf.size, np.int32), 1)
         before = x.copy()
         change = self.accept(mrf, x, y, rng) if new[0] else None
         if change is not None and not np.array_equal(x, before):
@@ -57,7 +57,7 @@ class Unvisited:
         self, rule: Decides, mrf: Model, x: np.ndarray, y: np.ndarray, rng: np.random.Generator
     ) -> float | None:
         numbers, finite, forbidden = mrf.backend.components(x, y)
-        leaving, new = self._look(mrf, x, y, numbers.reshape(-1), len(finite))
+        leaving, new = self._hash_places(mrf, x, y, numbers.reshape(-1), len(finite))
         taken = new.copy()
         taken[new] = rule.decide(finite[new], forbidden[new], rng)
         if not taken.any():
@@ -66,10 +66,10 @@ class Unvisited:
         self._remember(leaving[taken])
         return float(finite[taken].sum())
 
-    def _look(
+    def _hash_places(
         self, mrf: Model, x: np.ndarray, y: np.ndarray, numbers: np.ndarray, pieces: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The places that each piece would leave, and whether those it would reach are new."""
+        """The hash of the place that each piece would leave, and whether the one that it would reach is new."""
         leaving, reaching = mrf.backend.hash_components(x, y, numbers, pieces)
         return leaving, np.array([place not in self._places for place in reaching.tolist()], np.bool_)
 
@@ -86,7 +86,7 @@ class Unvisited:
 
     def set_state(self, state: object) -> None:
         """Restore a state that `get_state` returned; raise an error for any other."""
-        places, accept = fields(state, "the state of Unvisited", "places", "accept")
+        places, accept = as_fields(state, "the state of Unvisited", "places", "accept")
         if not isinstance(places, list) or not all(type(place) is int and 0 <= place < 2**64 for place in places):
             raise ValueError("places must be a list of 64-bit hashes")
         visited = OrderedDict.fromkeys(places)

@@ -41,7 +41,7 @@ class Drawing:
 
 @dataclasses.dataclass
 class Section:
-    """One problem and what came of it; what is empty is left out of the page.
+    """One problem and its results; empty parts are left out of the page.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Section:
     before, after : Picture, optional
         Input and result, one above the other with a divider to drag.
     more : list of Picture
-        Shown beside, for instance the truth.
+        Further pictures next to these, for instance the truth.
     runs : dict
         A name and a `MAPResult.trace` for each run.
     moments : list of Picture
@@ -61,7 +61,7 @@ class Section:
     drawings : list of Drawing
         Figures, one below the other.
     files : list of str
-        What else there is, relative to the page.
+        Other files, by their paths relative to the page.
     text : list of str
         Paragraphs, under the title.
     """
@@ -88,7 +88,7 @@ def report(title: str, sections: list[Section], *, command: str = "", version: s
     sections : list of Section
         Several get a table of contents.
     command : str
-        What makes this page again.
+        The command that makes this page again.
     version : str
         Of treefield.
 
@@ -124,7 +124,7 @@ def report(title: str, sections: list[Section], *, command: str = "", version: s
 
 
 def _prepared(section: Section) -> dict[str, object]:
-    """What the template shows of a section."""
+    """The values of a section that the template shows."""
     pair = [_image(picture, _LONGEST, _BOX) for picture in (section.before, section.after) if picture is not None]
     return {
         "title": section.title,
@@ -175,7 +175,7 @@ def _fitted(width: int, height: int, box: tuple[int, int]) -> tuple[tuple[int, i
     ratio = min(box[0] / width, box[1] / height)
     if ratio >= 2:
         ratio = math.floor(ratio)
-    thin = min(width, height) * ratio < _THINNEST  # stretched, so that its few rows or columns can be told apart
+    thin = min(width, height) * ratio < _THINNEST  # stretched, so that its few rows or columns can be seen
     return (max(_THINNEST, round(width * ratio)), max(_THINNEST, round(height * ratio))), ratio >= 2 or thin
 
 
@@ -217,8 +217,11 @@ def _curve(name: str, trace: np.ndarray) -> dict[str, object]:
 
 
 def thinned(trace: np.ndarray, points: int = POINTS) -> np.ndarray:
-    """Indices of at most `points` rows that draw the same curve: first and last, the largest steps of best energy and
-    bound, and rows spread evenly over a linear and a logarithmic axis."""
+    """Indices of at most `points` rows that draw the same curve.
+
+    They are the first and the last, the largest steps of best energy and bound, and rows spread evenly over a linear
+    and a logarithmic axis.
+    """
     n = len(trace)
     if n <= points:
         return np.arange(n)

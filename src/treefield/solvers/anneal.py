@@ -10,10 +10,10 @@ import numpy as np
 from treefield.moves.common import as_temperatures, usual_temperatures
 from treefield.protocols import Callback, Model, Seed, Start
 from treefield.results import MAPResult
-from treefield.solvers.checkpoint import opened
-from treefield.solvers.loop import checked_limits
+from treefield.solvers.checkpoint import open_checkpoint
+from treefield.solvers.loop import as_limits
 from treefield.solvers.run import Run, begin
-from treefield.validation import as_choice, check_model, fields
+from treefield.validation import as_choice, as_fields, as_model
 
 _MAXITER = 1000  # sweeps where no limit is given
 
@@ -66,15 +66,15 @@ def anneal(
     >>> tf.anneal(mrf, maxiter=200, rng=0).fun <= tf.icm(mrf, rng=0).fun
     True
     """
-    check_model(mrf)
+    as_model(mrf)
     as_choice(schedule, "schedule", ("geometric", "log"))
     given = None if temperatures is None else as_temperatures(temperatures)
-    limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress)
+    limits = as_limits(maxiter, time_limit, callback, patience, progress=progress)
     if limits["maxiter"] is None and limits["time_limit"] is None:  # a schedule has an end, however patient
         limits["maxiter"] = _MAXITER
     sweeps = limits["maxiter"] if schedule == "geometric" else None  # the log schedule does not look at its end
     settings = {"schedule": schedule, "temperatures": given, "sweeps": sweeps}
-    file, saved = opened(checkpoint, "anneal", mrf, settings)
+    file, saved = open_checkpoint(checkpoint, "anneal", mrf, settings)
     run, generator = begin("anneal", mrf, x0, rng, limits, saved)
     with run:
         run.keep_best()
@@ -82,7 +82,7 @@ def anneal(
 
         def restore(numbers: object, arrays: dict[str, np.ndarray]) -> None:
             nonlocal usual
-            usual = as_temperatures(*fields(numbers, "search", "temperatures"))
+            usual = as_temperatures(*as_fields(numbers, "search", "temperatures"))
             if given not in (None, usual):
                 raise ValueError(f"temperatures must be {given}, got {usual}")
 

@@ -5,7 +5,7 @@ the dual does a fixed number of iterations; meanwhile the primal sweeps and merg
 in the round before, then jumps. Both do about the same amount of work, in two threads if there are two. The number of
 threads does not change the answer.
 
-Decoded labellings are merged into one of their own, `_suggested`, which jumps do not touch, and that is merged into the
+Decoded labellings are merged into a separate one, `_suggested`, which jumps do not change, and that is merged into the
 best labelling. Jumps lead the best labelling away from the dual's; the more the two differ, the larger and fewer are
 the components in which one can be better than the other.
 """
@@ -23,9 +23,9 @@ from treefield.moves.common import total_work
 from treefield.moves.mixed import MixedJump
 from treefield.protocols import Dual, Limits, Model, Seed, Start, TreeSet
 from treefield.results import MAPResult, Status
-from treefield.solvers.checkpoint import as_saved_labelling, compact, opened
+from treefield.solvers.checkpoint import as_saved_labelling, compact_labellings, open_checkpoint
 from treefield.solvers.run import Run, begin
-from treefield.validation import as_count, as_real_scalar, fields, thread_count
+from treefield.validation import as_count, as_fields, as_real_scalar, as_thread_count
 
 _DUAL_ITERATIONS = 4  # in a round
 _DUAL, _SWEEP, _JUMP = 0.8, 0.6, 10.0  # nanoseconds per site: of an iteration and a sweep by label, of jump and merge
@@ -45,17 +45,16 @@ def search_auto(
     threads: int | None,
     memory: str,
     arithmetic: str | None,
-    to_float64: bool,
     checkpoint: str | None,
 ) -> MAPResult:
     """Minimise within checked limits; without an `arithmetic` for the dual by jumps alone."""
     is_unlimited = all(limits[name] is None for name in ("maxiter", "time_limit", "patience"))
-    settings: dict[str, object] = {"memory": memory, "arithmetic": arithmetic, "to_float64": to_float64}
-    file, saved = opened(checkpoint, "auto", mrf, settings, {"suggested": 1, "decoded": 1}, ["messages"])
+    settings: dict[str, object] = {"memory": memory, "arithmetic": arithmetic}
+    file, saved = open_checkpoint(checkpoint, "auto", mrf, settings, {"suggested": 1, "decoded": 1}, ["messages"])
     run, generator = begin("auto", mrf, x0, rng, limits, saved)
-    workers = thread_count(threads)
+    workers = as_thread_count(threads)
     with run:
-        dual = None if arithmetic is None else mrf.backend.dual(arithmetic, to_float64=to_float64)
+        dual = None if arithmetic is None else mrf.backend.dual(arithmetic)
         trees = mrf.backend.tree_set(mrf.backend.search_trees, memory=memory, threads=threads)
         search = _AutoSearch(run, dual, trees, generator)
         if saved is not None:
@@ -88,28 +87,28 @@ class _AutoSearch:
         run, dual = self._run, self._dual
         if dual is not None and not dual.is_due(run.nit):
             dual = None
-        burst = None
+        iterations = None
         if dual is not None and pool is not None:
-            burst = pool.submit(dual.iterate, run.out_of_time)
-        self._trees.has_all_cores = burst is None
+            iterations = pool.submit(dual.iterate, run.should_truncate)
+        self._trees.has_all_cores = iterations is None
         change = 0.0 if run.nit > 0 else self._descend(run.x)
         suggested = 0.0
         if self._dual is not None and self._dual.decoded is not None:
             suggested = self._merge_decoded(self._dual.decoded)
             self._dual.decoded = None
         jumped = 0.0
-        while self._budget.allows_another() and not run.out_of_time():
+        while self._budget.allows_another() and not run.should_truncate():
             jumped += self._jump_once()
         change += suggested + jumped
         if dual is not None:
-            run.bound = dual.iterate(run.out_of_time) if burst is None else burst.result()
+            run.bound = dual.iterate(run.should_truncate) if iterations is None else iterations.result()
             run.margin = dual.margin
             dual.learn(run.energy + change, run.nit, -suggested, -jumped)
         run.record(change)
-        self.idle = 0 if run.gained or self._has_gap_closed() else self.idle + 1
+        self.idle = 0 if run.has_gained or self._has_gap_closed() else self.idle + 1
 
     def state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-        """What a checkpoint keeps besides the run."""
+        """The numbers and arrays that a checkpoint keeps in addition to the run."""
         numbers = {"sweeps": self._sweeps, "idle": self.idle, "gap": self._gap, "jump": self._jump.get_state()}
         if self._dual is None:
             decoded, messages = None, np.zeros(0, np.uint8)
@@ -118,16 +117,16 @@ class _AutoSearch:
             numbers["dual"], messages = self._dual.state()
         numbers["has_decoded"] = decoded is not None
         labellings = {"suggested": self._suggested, "decoded": self._suggested if decoded is None else decoded}
-        arrays = {name: compact([x], self._mrf) for name, x in labellings.items()}
+        arrays = {name: compact_labellings([x], self._mrf) for name, x in labellings.items()}
         return numbers, arrays | {"messages": messages}
 
     def restore(self, numbers: object, arrays: dict[str, np.ndarray]) -> None:
         """Restore a state that `state` returned, or raise an error."""
         names = ["sweeps", "idle", "gap", "jump", "has_decoded"]
         if self._dual is None:
-            sweeps, idle, gap, jump, has_decoded = fields(numbers, "search", *names)
+            sweeps, idle, gap, jump, has_decoded = as_fields(numbers, "search", *names)
         else:
-            sweeps, idle, gap, jump, has_decoded, dual = fields(numbers, "search", *names, "dual")
+            sweeps, idle, gap, jump, has_decoded, dual = as_fields(numbers, "search", *names, "dual")
             self._dual.restore(dual, arrays["messages"], self._run.nit)
             decoded = as_saved_labelling(arrays["decoded"][0], self._mrf, "decoded")
             self._dual.decoded = decoded if has_decoded is True else None
@@ -210,7 +209,7 @@ class _DualSide:
         return self._dual.margin
 
     def state(self) -> tuple[dict[str, object], np.ndarray]:
-        """What a checkpoint keeps: numbers, and the messages."""
+        """The numbers and the messages that a checkpoint keeps."""
         arithmetic, messages = self._dual.get_state()
         numbers = {"arithmetic": arithmetic, "bound": self._dual.bound, "margin": self._dual.margin}
         return numbers | {"won": self._won, "rest": self._rest, "resume_round": self._resume_round}, messages
@@ -218,7 +217,7 @@ class _DualSide:
     def restore(self, numbers: object, messages: np.ndarray, nit: int) -> None:
         """Restore a state that `state` returned, or raise an error."""
         names = "arithmetic", "bound", "margin", "won", "rest", "resume_round"
-        arithmetic, bound, margin, won, rest, resume_round = fields(numbers, "dual", *names)
+        arithmetic, bound, margin, won, rest, resume_round = as_fields(numbers, "dual", *names)
         if not isinstance(won, list) or len(won) > _WINDOW or any(len(pair) != 2 for pair in won):
             raise ValueError(f"won must be at most {_WINDOW} pairs of numbers")
         first, second = ([as_real_scalar(pair[k], "won", infinite=True) for pair in won] for k in (0, 1))
@@ -234,10 +233,10 @@ class _DualSide:
         """Whether the dual works in this round."""
         return round_number >= self._resume_round
 
-    def iterate(self, out_of_time: Callable[[], bool]) -> float:
+    def iterate(self, should_truncate: Callable[[], bool]) -> float:
         """Do the iterations of a round; returns the bound."""
         for number in range(_DUAL_ITERATIONS):
-            if number > 0 and out_of_time():
+            if number > 0 and should_truncate():
                 break
             self._dual.iterate(self._x)
         return self._dual.bound

@@ -30,7 +30,7 @@ from treefield.atomic_write import replace_atomically
 from treefield.protocols import Model
 from treefield.results import TRACE
 from treefield.solvers.identity import model_digest
-from treefield.validation import as_flat_input, fields, label_dtype
+from treefield.validation import as_fields, as_flat_input, label_dtype
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -51,9 +51,9 @@ class Saved:
     state: object
     arrays: dict[str, np.ndarray]
 
-    def checking(self) -> contextlib.AbstractContextManager[None]:
+    def explain_errors(self) -> contextlib.AbstractContextManager[None]:
         """Turn any exception from checking or restoring the content into one error that names the file."""
-        return _checking(self.path)
+        return _explain_errors(self.path)
 
 
 class Checkpoint:
@@ -73,14 +73,14 @@ class Checkpoint:
         stacks: dict[str, int] | None = None,
         blobs: Sequence[str] = (),
     ) -> None:
-        self.path = pathlib.Path(checked_path(path))
+        self.path = pathlib.Path(as_checkpoint_path(path))
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"checkpoint {path}: there is no folder {self.path.parent}")
         if self.path.is_dir():
             raise IsADirectoryError(f"checkpoint {path} is a folder, expected the path of a file")
         if self.path.exists() and not self.path.is_file():
             raise ValueError(f"checkpoint {path} is not a regular file; give another path")
-        self._settings: dict[str, object] = _plain(settings)
+        self._settings: dict[str, object] = _json_round_trip(settings)
         self._owner = {"method": method, "model": model_digest(mrf), "settings": self._settings}
         labels = label_dtype(mrf.n_labels)
         self._specs = {"best": (labels, mrf.shape), "trace": (TRACE, (-1,)), "x": (labels, mrf.shape)}
@@ -97,14 +97,14 @@ class Checkpoint:
         if not self.path.exists():
             return None
         content = self._verified()
-        with _checking(self.path):
+        with _explain_errors(self.path):
             line, _, data = content.partition(b"\n")
-            owner, state, specs = fields(json.loads(line), "the file", "owner", "state", "arrays")
-            owned = fields(owner, "owner", "method", "model", "settings")
+            owner, state, specs = as_fields(json.loads(line), "the file", "owner", "state", "arrays")
+            owned = as_fields(owner, "owner", "method", "model", "settings")
             if not isinstance(owned[2], dict):
                 raise TypeError(f"settings must be a dict, got {type(owned[2]).__name__}")
         self._compare(*owned)
-        with _checking(self.path):
+        with _explain_errors(self.path):
             return Saved(self.path, state, self._split(specs, data))
 
     def _verified(self) -> bytes:
@@ -126,11 +126,11 @@ class Checkpoint:
 
     def _split(self, specs: Any, data: bytes) -> dict[str, np.ndarray]:
         """The arrays in `data`, each with the dtype and shape that this search needs."""
-        fields(specs, "arrays", *self._specs)
+        as_fields(specs, "arrays", *self._specs)
         arrays, offset = {}, 0
         for name, spec in specs.items():
             dtype, shape = self._specs[name]
-            kind, lengths = fields(spec, name, "dtype", "shape")
+            kind, lengths = as_fields(spec, name, "dtype", "shape")
             if not isinstance(lengths, list) or not all(type(length) is int and length >= 0 for length in lengths):
                 raise ValueError(f"the shape of {name} must be a list of lengths")
             expected = lengths[:1] if shape == (-1,) else list(shape)
@@ -149,7 +149,7 @@ class Checkpoint:
         """Remove temporary files of processes that were killed while they wrote."""
         for left in self.path.parent.glob(f".{glob.escape(self.path.name)}.[0-9]*"):
             number = left.name.rpartition(".")[2].partition("-")[0]
-            if number.isdigit() and not _alive(int(number)):
+            if number.isdigit() and not _is_alive(int(number)):
                 with contextlib.suppress(OSError):
                     left.unlink()
 
@@ -166,7 +166,7 @@ class Checkpoint:
                 raise _refused(self.path, f"was written with {name}={was}, this search has {name}={now}")
 
     @property
-    def due(self) -> bool:
+    def is_due(self) -> bool:
         """Whether it is time for a new file."""
         return time.monotonic() >= self._next
 
@@ -174,7 +174,7 @@ class Checkpoint:
         """Replace the file. If that fails, the old one stays and a warning says so: the search is worth more."""
         start = time.monotonic()
         specs = {name: {"dtype": _dtype_name(array.dtype), "shape": array.shape} for name, array in arrays.items()}
-        header = json.dumps({"owner": self._owner, "state": _plain(state), "arrays": specs})
+        header = json.dumps({"owner": self._owner, "state": _json_round_trip(state), "arrays": specs})
         parts: list[ReadableBuffer] = [f"{header}\n".encode()]
         parts += [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data for array in arrays.values()]
         try:
@@ -187,7 +187,7 @@ class Checkpoint:
         self._next = end + max(_INTERVAL, _SHARE * (end - start))
 
 
-def opened(
+def open_checkpoint(
     path: str | os.PathLike[str] | None,
     method: str,
     mrf: Model,
@@ -195,20 +195,20 @@ def opened(
     stacks: dict[str, int] | None = None,
     blobs: Sequence[str] = (),
 ) -> tuple[Checkpoint | None, Saved | None]:
-    """The checkpoint at a path and its content; None for one that does not exist."""
+    """The checkpoint at a path, None without a path; and its content, None if the file does not exist yet."""
     if path is None:
         return None, None
     file = Checkpoint(path, method, mrf, settings, stacks, blobs)
     return file, file.load()
 
 
-def compact(labellings: np.ndarray | list[np.ndarray], mrf: Model) -> np.ndarray:
+def compact_labellings(labellings: np.ndarray | list[np.ndarray], mrf: Model) -> np.ndarray:
     """Labellings in the smallest integer type that holds the model's labels."""
     return np.asarray(labellings).astype(label_dtype(mrf.n_labels))
 
 
-def checked_path(path: str | os.PathLike[str]) -> str:
-    """A path as an absolute one, links followed, or an error."""
+def as_checkpoint_path(path: str | os.PathLike[str]) -> str:
+    """`path` as an absolute path with links resolved, or an error."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"checkpoint must be the path of a file, got {path!r}")
     try:
@@ -250,7 +250,8 @@ def check_stream(state: Any, rng: np.random.Generator) -> None:
     # NumPy accepts any position in a buffer, also one past its end
     read = {"MT19937": lambda: (state["state"]["pos"], 624), "Philox": lambda: (state["buffer_pos"], 4)}
     position, length = read.get(name, lambda: (0, 0))()
-    if _plain(trial.state) != state or not 0 <= position <= length or state.get("has_uint32", 0) not in (0, 1):
+    is_same = _json_round_trip(trial.state) == state
+    if not is_same or not 0 <= position <= length or state.get("has_uint32", 0) not in (0, 1):
         raise ValueError(f"rng is not a state of {name}")
 
 
@@ -260,7 +261,7 @@ def _refused(path: pathlib.Path, why: str) -> ValueError:
 
 
 @contextlib.contextmanager
-def _checking(path: pathlib.Path) -> Iterator[None]:
+def _explain_errors(path: pathlib.Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # also from a set_state() of the user's
@@ -291,7 +292,7 @@ def _dtype_name(dtype: np.dtype) -> str:
     return str(np.lib.format.dtype_to_descr(dtype))
 
 
-def _alive(process: int) -> bool:
+def _is_alive(process: int) -> bool:
     """Whether a process may still be running; always True where POSIX signals are missing."""
     if os.name != "posix":
         return True
@@ -304,12 +305,12 @@ def _alive(process: int) -> bool:
     return True
 
 
-def _plain(value: object) -> Any:
-    """`value` as JSON gives it back."""
-    return json.loads(json.dumps(value, default=_listed))
+def _json_round_trip(value: object) -> Any:
+    """`value` as JSON returns it: tuples as lists, arrays as nested lists."""
+    return json.loads(json.dumps(value, default=_to_list))
 
 
-def _listed(item: object) -> object:
+def _to_list(item: object) -> object:
     if not hasattr(item, "tolist"):
         raise TypeError(f"a checkpoint keeps what JSON can hold, got a {type(item).__name__}")
     return item.tolist()

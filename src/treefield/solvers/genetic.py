@@ -11,12 +11,12 @@ from treefield.moves.common import call_jump, restore, state_of, total_work
 from treefield.moves.reset import UniformJump
 from treefield.protocols import Callback, Jump, Learns, Model, Seed, Start, TreeOptions, Trees, TreeSet
 from treefield.results import MAPResult
-from treefield.solvers.checkpoint import as_saved_labelling, compact, opened
-from treefield.solvers.identity import described
-from treefield.solvers.loop import checked_limits
+from treefield.solvers.checkpoint import as_saved_labelling, compact_labellings, open_checkpoint
+from treefield.solvers.identity import describe_part
+from treefield.solvers.loop import as_limits
 from treefield.solvers.merge import merge_into
 from treefield.solvers.run import Run, begin
-from treefield.validation import as_callable, as_choice, as_count, check_model, fields
+from treefield.validation import as_callable, as_choice, as_count, as_fields, as_model
 
 _MAXITER = 100  # generations where no limit is given
 
@@ -84,7 +84,7 @@ def genetic(
     >>> tf.genetic(mrf, population=6, maxiter=10, rng=0).fun <= tf.t_icm(mrf, rng=0).fun
     True
     """
-    check_model(mrf)
+    as_model(mrf)
     population = as_count(population, "population", 2)
     as_choice(crossover, "crossover", ("merge", "site"))
     of = "(x, mrf, rng), such as moves.UniformJump()"
@@ -93,13 +93,13 @@ def genetic(
     options: TreeOptions = {"order": order, "bands": bands, "memory": memory, "threads": threads}
     trees = mrf.backend.search_trees if trees is None else trees
     mrf.backend.check_tree_set(trees, **options)
-    limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, default=_MAXITER)
+    limits = as_limits(maxiter, time_limit, callback, patience, progress=progress, default=_MAXITER)
     settings: dict[str, object] = {}
     if checkpoint is not None:
-        settings = {name: described(part, name) for name, part in (("mutation", mutation), ("trees", trees))}
+        settings = {name: describe_part(part, name) for name, part in (("mutation", mutation), ("trees", trees))}
         settings |= {"population": population, "crossover": crossover, "inner_iter": inner_iter}
         settings |= {"order": order, "bands": bands}
-    file, saved = opened(checkpoint, "genetic", mrf, settings, {"population": population})
+    file, saved = open_checkpoint(checkpoint, "genetic", mrf, settings, {"population": population})
     run, generator = begin("genetic", mrf, x0, rng, limits, saved)
     with run:
         tree_set = mrf.backend.tree_set(trees, **options)
@@ -131,19 +131,19 @@ class _Population:
     def begin(self, size: int, is_random: bool) -> None:
         """The first individuals: the start, and mutations of it or random labellings."""
         x = self._run.x
-        grown = [self._grown(x.copy())]
-        while len(grown) < size and not self._run.out_of_time():
-            young = self._mrf.backend.random_labels(self._rng) if is_random else self._mutated(x)
-            grown.append(self._grown(young))
-        self._select([(self._rank(x), x) for x in grown], size)
+        individuals = [self._local_search(x.copy())]
+        while len(individuals) < size and not self._run.should_truncate():
+            young = self._mrf.backend.random_labels(self._rng) if is_random else self._mutate(x)
+            individuals.append(self._local_search(young))
+        self._select([(self._rank(x), x) for x in individuals], size)
 
     def breed(self) -> None:
         """One generation."""
         children: list[tuple[tuple[int, float], np.ndarray]] = []
         size = len(self._individuals)
-        while len(children) < size and not (children and self._run.out_of_time()):
+        while len(children) < size and not (children and self._run.should_truncate()):
             first, second = self._parents()
-            child = self._child(self._individuals[first], self._individuals[second])
+            child = self._breed_child(self._individuals[first], self._individuals[second])
             children.append((self._rank(child), child))
             if isinstance(self._mutation, Learns):
                 won = max(0.0, self._ranks[min(first, second)][1] - children[-1][0][1])
@@ -163,21 +163,21 @@ class _Population:
         second = int(self._rng.integers(size - 1, size=2).min())
         return first, second + (second >= first)
 
-    def _child(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    def _breed_child(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         if self._crossover == "site":
             mixed = np.where(self._rng.random(first.shape) < 0.5, first, second)
-            return self._grown(self._mutated(mixed))
+            return self._local_search(self._mutate(mixed))
         child = first.copy()
         merge_into(self._mrf, child, second)
-        merge_into(self._mrf, child, self._grown(self._mutated(child)))
+        merge_into(self._mrf, child, self._local_search(self._mutate(child)))
         return child
 
-    def _mutated(self, x: np.ndarray) -> np.ndarray:
+    def _mutate(self, x: np.ndarray) -> np.ndarray:
         return call_jump(self._mutation, x, self._mrf, self._rng, "mutation")
 
-    def _grown(self, x: np.ndarray) -> np.ndarray:
+    def _local_search(self, x: np.ndarray) -> np.ndarray:
         for sweep in range(self._inner_iter):
-            if sweep > 0 and self._run.out_of_time():
+            if sweep > 0 and self._run.should_truncate():
                 break
             self._trees.sweep(x, self._rng, reverse=(self._run.nit + sweep) % 2 == 1)
         return x
@@ -200,12 +200,12 @@ class _Population:
         self._individuals, self._ranks = [individuals[i] for i in kept], [ranks[i] for i in kept]
 
     def state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-        """What a checkpoint keeps."""
-        return {"mutation": state_of(self._mutation)}, {"population": compact(self._individuals, self._mrf)}
+        """The numbers and arrays that a checkpoint keeps."""
+        return {"mutation": state_of(self._mutation)}, {"population": compact_labellings(self._individuals, self._mrf)}
 
     def restore(self, numbers: object, arrays: dict[str, np.ndarray]) -> None:
         """Set the individuals and the mutation to what `state` returned, or raise an error."""
-        (mutation,) = fields(numbers, "search", "mutation")
+        (mutation,) = as_fields(numbers, "search", "mutation")
         self._individuals = [as_saved_labelling(x, self._mrf, "population") for x in arrays["population"]]
         if not np.array_equal(self._individuals[0], self._run.x):
             raise ValueError("x is not the first individual of the population")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from treefield.protocols import Callback, Model, Seed, Start
 from treefield.results import MAPResult
-from treefield.solvers.loop import checked_limits
+from treefield.solvers.loop import as_limits
 from treefield.solvers.run import begin, descend
-from treefield.validation import check_model
+from treefield.validation import as_model
 
 
 def icm(
@@ -19,8 +19,7 @@ def icm(
     rng: Seed = None,
     progress: bool = False,
 ) -> MAPResult:
-    """Minimise the energy one site at a time: each takes its cheapest label given its neighbours, until none wants
-    another.
+    """Minimise the energy one site at a time, each given its neighbours, until no site changes.
 
     Sites go in raster order within bands of rows that are swept side by side, as in `t_icm`. Memory: one packed copy of
     the unary.
@@ -42,7 +41,7 @@ def icm(
     >>> tf.icm(mrf, rng=0).fun >= tf.t_icm(mrf, rng=0).fun
     True
     """
-    check_model(mrf)
-    limits = checked_limits(maxiter, time_limit, callback, progress=progress)
+    as_model(mrf)
+    limits = as_limits(maxiter, time_limit, callback, progress=progress)
     run, generator = begin("icm", mrf, x0, rng, limits)
     return descend(run, lambda: mrf.backend.tree_set("sites"), generator, "site")

@@ -27,7 +27,7 @@ Named = TypeVar("Named", types.FunctionType, type)
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in a default repr; differs from one process to the next
 _LONGEST = 500  # characters of a repr that are kept as they are
-_PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
+_ATOMIC_TYPES = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
 
 
 def model_digest(mrf: Model) -> str:
@@ -35,7 +35,7 @@ def model_digest(mrf: Model) -> str:
     return _Content().digest(mrf.backend.fingerprint_parts()).hex()
 
 
-def described(part: object, name: str) -> str:
+def describe_part(part: object, name: str) -> str:
     """A part of a search (the argument `name`) as text: equal for equal parts, in any process; or an error."""
     if isinstance(part, list | tuple | np.ndarray):  # trees, given by their sites
         return f"trees {_Content().digest([np.asarray(sites, np.int64) for sites in part]).hex()}"
@@ -63,7 +63,7 @@ class _Content:
     def digest(self, part: object) -> bytes:
         """The digest of an object: that of its kind and of all its parts."""
         digest = hashlib.blake2b(type(part).__qualname__.encode(), digest_size=16)
-        if isinstance(part, _PLAIN):
+        if isinstance(part, _ATOMIC_TYPES):
             digest.update(repr(part).encode())
         elif isinstance(part, np.ndarray) and not part.dtype.hasobject:
             digest.update(f"{part.dtype.descr}{part.shape}".encode())
@@ -72,13 +72,13 @@ class _Content:
             digest.update(b"a cycle")
         else:
             self._above.append(part)
-            inner = [self.digest(one) for one in self._parts(part)]
+            inner = [self.digest(one) for one in self._list_parts(part)]
             self._above.pop()
             for one in sorted(inner) if isinstance(part, set | frozenset) else inner:
                 digest.update(one)
         return digest.digest()
 
-    def _parts(self, part: object) -> Iterator[object]:
+    def _list_parts(self, part: object) -> Iterator[object]:
         if isinstance(part, types.ModuleType):
             return iter((part.__name__,))
         if isinstance(part, types.FunctionType):
@@ -87,7 +87,7 @@ class _Content:
             return self._by_name_or(self._class, part)
         if type(part) in (list, tuple) or isinstance(part, set | frozenset):
             return iter(cast(Iterable[object], part))
-        return _parts_of(part)
+        return _list_object_parts(part)
 
     def _by_name_or(self, parts: Callable[[Named], Iterator[object]], part: Named) -> Iterator[object]:
         yield f"{part.__module__}.{part.__qualname__}"
@@ -116,7 +116,7 @@ class _Content:
                 yield name, value
 
 
-def _parts_of(part: object) -> Iterator[object]:
+def _list_object_parts(part: object) -> Iterator[object]:
     """The parts of any other object; what pickle would keep where nothing better is known."""
     part = _unwrapped(part)
     if isinstance(part, types.FunctionType):

@@ -72,7 +72,7 @@ class Interrupts:
 
 
 @contextlib.contextmanager
-def deferred() -> Iterator[None]:
+def defer_signals() -> Iterator[None]:
     """Let a block end before the first Ctrl-C or SIGTERM has its effect; a second Ctrl-C interrupts at once."""
     with Interrupts() as held:
         yield
@@ -80,7 +80,7 @@ def deferred() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def cleaning_up() -> Iterator[None]:
+def clean_up_on_sigterm() -> Iterator[None]:
     """Run the cleanup code of a block when SIGTERM ends the process: by default Python runs none."""
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:

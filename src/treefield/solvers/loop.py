@@ -15,7 +15,7 @@ from treefield.protocols import Callback, Limits
 from treefield.results import TRACE, MAPResult, Status, make_result, relative_gap
 from treefield.solvers.interrupt import Interrupts
 from treefield.solvers.progress import Bar
-from treefield.validation import as_count, as_real_scalar
+from treefield.validation import as_count, as_non_negative
 
 
 class LoopOptions(TypedDict, total=False):
@@ -75,7 +75,7 @@ class Loop(abc.ABC):
         self._has_own_bar = progress is True
         self._has_own_interrupts = interrupts is None
         self._interrupts = interrupts or Interrupts()
-        self._status, self._message = Status.CONVERGED, ""
+        self._status, self._message = Status.RUNNING, ""
         self._last_gain = 0  # iteration of the last new best
         self._trace = np.zeros(64, TRACE)
         self._rows = 0
@@ -116,7 +116,7 @@ class Loop(abc.ABC):
         elif self._tol is not None and self._is_within_rounding():
             self.stop(Status.CONVERGED, "converged: proved optimal within the rounding of float64 sums")
         elif self._maxiter is not None and self.nit >= self._maxiter:
-            self.stop(Status.LIMIT, f"maxiter = {self._maxiter} iterations made")
+            self.stop(Status.LIMIT, f"maxiter = {self._maxiter} reached")
         elif self.is_out_of_time():
             self.stop(Status.LIMIT, f"time_limit = {self._time_limit:g} s reached")
         elif self._patience is not None and self.nit - self._last_gain >= self._patience:
@@ -196,7 +196,7 @@ class Loop(abc.ABC):
         status, message = self._status, self._message or "running"
         if forbidden:
             message += f"; the labelling has infinite energy: it holds {forbidden} forbidden costs"
-            status = status if status == Status.INTERRUPTED else Status.INFEASIBLE
+            status = status if status in (Status.INTERRUPTED, Status.RUNNING) else Status.INFEASIBLE
         lower_bound = min(self.bound, fun)  # rounding must not put the sum of float64s below what is proved
         return make_result(
             x=x,
@@ -222,7 +222,7 @@ class Loop(abc.ABC):
         return trace
 
 
-def checked_limits(
+def as_limits(
     maxiter: int | None,
     time_limit: float | None,
     callback: Callback | None,
@@ -232,21 +232,19 @@ def checked_limits(
     tol: float | None = None,
     default: int | None = None,
 ) -> Limits:
-    """The keywords all solvers take, or an error that says what is wrong with them. `default` is the number of
-    iterations where nothing limits them."""
+    """The keywords that all solvers take, or an error that says what is wrong with them.
+
+    `default` is the number of iterations where nothing limits them.
+    """
     if maxiter is not None:
         maxiter = as_count(maxiter, "maxiter")
     if patience is not None:
         patience = as_count(patience, "patience", 1)
     if time_limit is not None:
-        time_limit = as_real_scalar(time_limit, "time_limit", infinite=True)
-        if time_limit < 0:
-            raise ValueError(f"time_limit must be at least 0 seconds, got {time_limit}")
+        time_limit = as_non_negative(time_limit, "time_limit", infinite=True)
         time_limit = None if math.isinf(time_limit) else time_limit
     if tol is not None:
-        tol = as_real_scalar(tol, "tol")
-        if tol < 0:
-            raise ValueError(f"tol must be at least 0, got {tol:g}")
+        tol = as_non_negative(tol, "tol")
     if not isinstance(progress, bool | np.bool_):
         raise TypeError(f"progress must be True or False, got {progress!r}")
     if callback is not None and not callable(callback):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from treefield.protocols import Callback, Model, Seed, Start
 from treefield.results import MAPResult, Status
-from treefield.solvers.loop import checked_limits
+from treefield.solvers.loop import as_limits
 from treefield.solvers.run import begin
-from treefield.validation import as_choice, as_real_scalar, check_model
+from treefield.validation import as_choice, as_model, as_real_scalar
 
 _MAXITER = 100  # where no limit is given
 
@@ -64,13 +64,13 @@ def loopy_bp(
     >>> res.message
     'converged: messages no longer change'
     """
-    check_model(mrf)
+    as_model(mrf)
     as_choice(schedule, "schedule", ("parallel", "sequential"))
     as_choice(decoding, "decoding", ("independent", "sequential"))
     damping = as_real_scalar(damping, "damping")
     if not 0 <= damping < 1:
         raise ValueError(f"damping must be at least 0 and below 1, got {damping:g}")
-    limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, tol=tol, default=_MAXITER)
+    limits = as_limits(maxiter, time_limit, callback, patience, progress=progress, tol=tol, default=_MAXITER)
     run, _ = begin("loopy_bp", mrf, x0, rng, limits)
     with run:
         run.keep_best()

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from treefield.moves.accept import not_worse
 from treefield.protocols import Model
-from treefield.validation import as_labelling, check_model
+from treefield.validation import as_labelling, as_model
 
 
 def merge(mrf: Model, x: ArrayLike, y: ArrayLike) -> np.ndarray:
@@ -34,7 +34,7 @@ def merge(mrf: Model, x: ArrayLike, y: ArrayLike) -> np.ndarray:
     >>> tf.merge(mrf, [[0, 0, 0]], [[1, 0, 1]])
     array([[0, 0, 1]], dtype=int32)
     """
-    check_model(mrf)
+    as_model(mrf)
     merged = as_labelling(x, mrf.backend, "x")
     merge_into(mrf, merged, as_labelling(y, mrf.backend, "y", copy=False))
     return merged

@@ -7,17 +7,19 @@ import importlib
 import inspect
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Unpack
 
 from treefield.errors import CycleError
 from treefield.protocols import Callback, Model, Seed, Start, TiledModel
 from treefield.results import MAPResult, Status
 from treefield.solvers.auto import search_auto
-from treefield.solvers.checkpoint import checked_path
-from treefield.solvers.loop import Timer, checked_limits
+from treefield.solvers.checkpoint import as_checkpoint_path
+from treefield.solvers.loop import Timer, as_limits
 from treefield.solvers.run import Run, check_start, exact_bound
+from treefield.solvers.solver_keywords import MethodKeywords
 from treefield.solvers.tree_bp import tree_bp
-from treefield.validation import as_byte_count, as_choice, as_generator, check_model, thread_count
+from treefield.validation import as_byte_count, as_choice, as_generator, as_model, as_thread_count
 
 METHODS = ("auto", "anneal", "genetic", "icm", "loopy_bp", "scan_line", "t_icm", "t_ils", "tree_bp", "trw")
 
@@ -25,7 +27,7 @@ _TOL = 1e-4
 _ENTRIES = 2.0**24  # of all tables of an elimination
 _ENTRIES_PER_SECOND = 2.0**24  # fewer than any machine manages
 _ENTRY_BYTES = 24
-_LABELLINGS = 12  # of 4 bytes a site: those of the search, and what merging two of them needs
+LABELLINGS = 12  # of 4 bytes a site: those of the search, and what merging two of them needs
 
 
 def minimize(
@@ -43,7 +45,7 @@ def minimize(
     progress: bool = False,
     threads: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    **options: object,
+    **options: Unpack[MethodKeywords],
 ) -> MAPResult:
     """Minimise the energy by the best means there are, and say how good the answer is.
 
@@ -72,8 +74,8 @@ def minimize(
         The largest number of rounds of "auto", and of rounds without a new best. If neither is given, "auto" stops when
         it has long gained nothing.
     memory_limit : int or str, optional
-        Bytes, or text such as "500 MB", that may be used beside the model: without room for the dual (`trw`) "auto"
-        is T-ILS alone, without a bound; without room for packed costs, T-ILS in little memory.
+        Bytes, or text such as "500 MB", that may be used in addition to the model: without room for the dual (`trw`)
+        "auto" is T-ILS alone, without a bound; without room for packed costs, T-ILS in little memory.
     callback, rng, progress, threads
         As in `t_ils`; the callback is called once on a tree. The same seed gives the same answer for any number of
         threads; "auto" has use for two.
@@ -106,8 +108,8 @@ def minimize(
     if options:
         raise TypeError(f'method="auto" takes no {next(iter(options))}; name a method that does: method="t_ils"')
     gap = _TOL if tol is None else tol
-    limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, tol=gap)
-    thread_count(threads)
+    limits = as_limits(maxiter, time_limit, callback, patience, progress=progress, tol=gap)
+    as_thread_count(threads)
     generator = as_generator(rng)
     if isinstance(mrf, TiledModel):
         if memory_limit is not None:
@@ -116,9 +118,9 @@ def minimize(
             raise ValueError("checkpoint is for models in memory; the labels of a TiledMRF are in its store")
         tile_options = {"maxiter": maxiter, "patience": patience, "tol": tol, "threads": threads}
         return mrf.search_tiles("auto", x0, generator, limits, tile_options)
-    backend = check_model(mrf).backend
+    backend = as_model(mrf).backend
     check_start(mrf, x0)
-    path = None if checkpoint is None else checked_path(checkpoint)
+    path = None if checkpoint is None else as_checkpoint_path(checkpoint)
     limit = None if memory_limit is None else as_byte_count(memory_limit, "memory_limit")
     if backend.has_few_edges and (limit is None or backend.tree_bytes <= limit):
         with contextlib.suppress(CycleError):
@@ -135,7 +137,6 @@ def minimize(
         threads=threads,
         memory=memory,
         arithmetic=arithmetic,
-        to_float64=limit is None,
         checkpoint=path,
     )
 
@@ -162,10 +163,10 @@ def _notify(result: MAPResult, callback: Callback | None) -> MAPResult:
 
 
 def _named(
-    method: str, mrf: Model | TiledModel, x0: Start, given: dict[str, object], options: dict[str, object]
+    method: str, mrf: Model | TiledModel, x0: Start, given: dict[str, object], options: Mapping[str, object]
 ) -> MAPResult:
     """Call a solver with the keywords it takes, and raise for the others."""
-    given = {name: value for name, value in given.items() if value is not None} | options
+    given = {name: value for name, value in given.items() if value is not None} | dict(options)
     names = takes(method)
     if "x0" in names or not (isinstance(x0, str) and x0 == "unary"):
         given["x0"] = x0
@@ -189,9 +190,9 @@ def takes(method: str) -> list[str]:
 def _what_fits(mrf: Model, limit: int | None) -> tuple[str, str | None]:
     """The tree set and the arithmetic of the dual that fit into `limit` bytes."""
     if limit is None:
-        return "auto", "auto"
+        return "auto", "exact"
     for what, need in mrf.backend.search_bytes().items():
-        if need + _LABELLINGS * 4 * mrf.size <= limit:
+        if need + LABELLINGS * 4 * mrf.size <= limit:
             return what
-    needs = need + _LABELLINGS * 4 * mrf.size
+    needs = need + LABELLINGS * 4 * mrf.size
     raise ValueError(f"memory_limit = {limit} bytes is too little: a search of this model needs about {needs} bytes")

@@ -18,7 +18,7 @@ from treefield.solvers.loop import Timer
 from treefield.solvers.merge import merge
 from treefield.solvers.progress import Bar
 from treefield.solvers.run import Run
-from treefield.validation import thread_count
+from treefield.validation import as_thread_count
 
 _STOPPED = "stopped by the callback"
 _WAKE = 0.1  # seconds: a signal that comes just before the main thread goes to sleep is seen when it wakes
@@ -41,7 +41,7 @@ def independent_searches(
     workers. `time_limit` is the limit of all searches together.
     """
     timer = Timer()
-    workers = min(restarts, thread_count(threads if workers is None else workers))
+    workers = min(restarts, as_thread_count(threads if workers is None else workers))
     generators = rng.spawn(restarts)
     rounds = math.ceil(restarts / workers)
     lock, interrupts, callback = threading.Lock(), Interrupts(), limits["callback"]
@@ -62,7 +62,7 @@ def independent_searches(
             share["time_limit"] = limits["time_limit"] / rounds
         path = None if checkpoint is None else f"{checkpoint}.{number}"
         try:
-            return search(x0, generators[number], share, max(1, thread_count(threads) // workers), path)
+            return search(x0, generators[number], share, max(1, as_thread_count(threads) // workers), path)
         except BaseException:
             interrupts.pending = "stopped by an error in another search"
             raise

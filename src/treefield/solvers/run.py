@@ -11,16 +11,23 @@ import numpy as np
 from treefield.kernels.simd.jit import as_compile_time
 from treefield.protocols import Limits, Model, Seed, Start, TreeSet
 from treefield.results import MAPResult, Status, tightened
-from treefield.solvers.checkpoint import Checkpoint, Saved, as_saved_labelling, check_stream, check_trace, compact
+from treefield.solvers.checkpoint import (
+    Checkpoint,
+    Saved,
+    as_saved_labelling,
+    check_stream,
+    check_trace,
+    compact_labellings,
+)
 from treefield.solvers.loop import Loop, LoopOptions, Timer
 from treefield.validation import (
     as_choice,
     as_count,
+    as_fields,
     as_generator,
     as_labelling,
     as_real_scalar,
     check_has_lines,
-    fields,
 )
 
 ROUNDING = 1e-9  # relative to the energy: changes below may be rounding
@@ -56,16 +63,16 @@ class Run(Loop):
             return False
         return self.best - self.bound <= self.margin + self.mrf.backend.rounding
 
-    def out_of_time(self) -> bool:
-        """Whether the time is over within an iteration: no further sweep may start, and the unfinished iteration is not
-        saved."""
+    def should_truncate(self) -> bool:
+        """Whether to end an unfinished iteration because the time is over; such an iteration is not saved."""
         is_over = self.is_out_of_time()
         self._is_truncated = self._is_truncated or is_over
         return is_over
 
     def record(self, change: float | None, *, iterations: int = 1) -> bool:
-        """Note that an iteration (or the first local search: none) has changed the energy by `change` (None
-        if unknown), and call the callback; return whether the energy fell.
+        """Record the energy change of an iteration, None if unknown, and call the callback; returns if the energy fell.
+
+        `iterations` is 0 for the first local search.
 
         A change that may be rounding is not trusted: the energy is then summed afresh, so that no run goes round in
         circles between labellings of equal energy.
@@ -92,12 +99,12 @@ class Run(Loop):
         return math.inf if forbidden else finite
 
     @property
-    def gained(self) -> bool:
+    def has_gained(self) -> bool:
         """Whether the last iteration has found a new best, by more than rounding."""
         return self.nit == self._last_gain
 
     def _rank(self) -> tuple[int, float]:
-        """What makes one labelling better than another: fewer forbidden costs, then less energy."""
+        """The key by which labellings are compared: the number of forbidden costs, then the energy."""
         if self.mrf.backend.forbidden_cost == math.inf:
             return 0, self.energy
         finite, forbidden = self.mrf.backend.energy_parts(self.x)
@@ -129,13 +136,16 @@ class Run(Loop):
         rng: np.random.Generator,
         state: Callable[[], tuple[dict[str, object], dict[str, np.ndarray]]],
     ) -> None:
-        """Write a checkpoint, if there is a file for it and it is time: the run, the generator, and the numbers and
-        arrays that the solver needs besides to continue exactly: `state()`."""
-        if file is None or self._is_truncated or not (self._message or file.due):
+        """Write a checkpoint, if there is a file for it and it is time.
+
+        It holds the run, the generator, and the numbers and arrays of `state()`, which the solver needs to continue
+        exactly.
+        """
+        if file is None or self._is_truncated or not (self._message or file.is_due):
             return
         best = self.x if self._best is None else self._best
         mine = {"nit": self.nit, "best_rank": self._best_rank, "summed": self._summed, "gained": self._last_gain}
-        labellings = {"x": compact(self.x, self.mrf), "best": compact(best, self.mrf)}
+        labellings = {"x": compact_labellings(self.x, self.mrf), "best": compact_labellings(best, self.mrf)}
         numbers, arrays = state()
         trace = {"trace": self._trace[: self._rows]}
         file.save({"run": mine, "rng": rng.bit_generator.state, "search": numbers}, labellings | trace | arrays)
@@ -146,18 +156,20 @@ class Run(Loop):
         rng: np.random.Generator,
         restore: Callable[[object, dict[str, np.ndarray]], None],
     ) -> None:
-        """Continue from what `save` wrote: check everything, have the solver `restore` its numbers and arrays, and set
-        the generator last. Raises an error that names the file, and leaves the generator alone, if anything is wrong.
+        """Continue from a checkpoint that `save` wrote.
+
+        Checks everything, has the solver `restore` its numbers and arrays, and sets the generator last. If anything is
+        wrong, raises an error that names the file, and leaves the generator unchanged.
         """
-        with saved.checking():
-            mine, stream, search = fields(saved.state, "state", "run", "rng", "search")
+        with saved.explain_errors():
+            mine, stream, search = as_fields(saved.state, "state", "run", "rng", "search")
             check_stream(stream, rng)
             self._restore(mine, saved.arrays)
             restore(search, saved.arrays)
             rng.bit_generator.state = stream
 
     def _restore(self, numbers: object, arrays: dict[str, np.ndarray]) -> None:
-        nit, rank, summed, gained = fields(numbers, "run", "nit", "best_rank", "summed", "gained")
+        nit, rank, summed, gained = as_fields(numbers, "run", "nit", "best_rank", "summed", "gained")
         self.nit = as_count(nit, "nit")
         if not isinstance(rank, list) or len(rank) != 2:
             raise ValueError(f"best_rank must be two numbers, got {rank!r}")
@@ -195,8 +207,10 @@ def exact_bound(mrf: Model, energy: float) -> float:
 def begin(
     method: str, mrf: Model, x0: Start, rng: Seed, limits: Limits, saved: Saved | None = None
 ) -> tuple[Run, np.random.Generator]:
-    """A run within checked limits, and its generator. It starts from `x0`, or with zeros if it is to be resumed from
-    `saved`."""
+    """A run within checked limits, and its generator.
+
+    It starts from `x0`, or with zeros if it is to be resumed from `saved`.
+    """
     generator = as_generator(rng)
     with as_compile_time():
         mrf.backend.energy_parts(np.zeros(0, np.int32))
@@ -206,8 +220,10 @@ def begin(
 
 
 def descend(run: Run, prepare: Callable[[], TreeSet], rng: np.random.Generator, what: str) -> MAPResult:
-    """Prepare a tree set and sweep it, in alternating directions, until no tree (`what`) lowers the energy any more, or
-    a limit is reached."""
+    """Prepare a tree set and sweep it, in alternating directions, until no tree lowers the energy or a limit ends it.
+
+    `what` is the word for a tree in the message.
+    """
     with run:
         trees = prepare()
         while run.should_continue():

@@ -6,12 +6,13 @@ from treefield.protocols import Model
 from treefield.results import MAPResult, Status
 from treefield.solvers.loop import Timer
 from treefield.solvers.run import Run
-from treefield.validation import as_axis, as_real_scalar, check_has_lines, check_model
+from treefield.validation import as_axis, as_model, as_real_scalar, check_has_lines
 
 
 def scan_line(mrf: Model, nu: float = 1.0, axis: int = -1) -> MAPResult:
-    """Solve each line along one axis exactly, as if there were no others: fast, streaky, a good start for `t_icm` with
-    ``nu=0.4``.
+    """Solve each line along one axis exactly, without the edges to other lines.
+
+    Fast and streaky; with ``nu=0.4`` a good start for `t_icm`.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ def scan_line(mrf: Model, nu: float = 1.0, axis: int = -1) -> MAPResult:
     >>> tf.scan_line(mrf, nu=0.4).x.shape
     (8, 8)
     """
-    check_model(mrf)
+    as_model(mrf)
     check_has_lines(mrf, "scan_line solves the lines of a grid", "use t_icm")
     nu = as_real_scalar(nu, "nu")
     if not 0 <= nu <= 1:

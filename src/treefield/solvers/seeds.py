@@ -19,8 +19,10 @@ from treefield.validation import label_dtype
 
 @dataclasses.dataclass(eq=False)
 class SearchOutcome:
-    """The labelling of one search, in the smallest dtype, and how the search went. `rank` orders labellings: the number
-    of forbidden costs, then the finite part of the energy."""
+    """The labelling of one search, in the smallest dtype, and how the search went.
+
+    `rank` orders labellings: the number of forbidden costs, then the finite part of the energy.
+    """
 
     x: np.ndarray
     rank: tuple[int, float]

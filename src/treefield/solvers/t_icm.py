@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from treefield.protocols import Callback, Model, Seed, Start, TiledModel, TreeOptions, Trees
 from treefield.results import MAPResult
-from treefield.solvers.loop import checked_limits
+from treefield.solvers.loop import as_limits
 from treefield.solvers.run import begin, descend
-from treefield.validation import as_generator, check_model
+from treefield.validation import as_generator, as_model
 
 
 def t_icm(
@@ -83,10 +83,10 @@ def t_icm(
     array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1], dtype=int32)
     """
     options: TreeOptions = {"order": order, "bands": bands, "memory": memory, "threads": threads}
-    limits = checked_limits(maxiter, time_limit, callback, progress=progress)
+    limits = as_limits(maxiter, time_limit, callback, progress=progress)
     if isinstance(mrf, TiledModel):
         return mrf.search_tiles("t_icm", x0, as_generator(rng), limits, {**options, "trees": trees})
-    backend = check_model(mrf).backend
+    backend = as_model(mrf).backend
     backend.check_tree_set(trees, **options)
     run, generator = begin("t_icm", mrf, x0, rng, limits)
     return descend(run, lambda: backend.tree_set(trees, **options), generator, "tree")

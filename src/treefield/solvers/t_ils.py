@@ -25,19 +25,19 @@ from treefield.protocols import (
     Trees,
 )
 from treefield.results import MAPResult, Status
-from treefield.solvers.checkpoint import Checkpoint, Saved, checked_path, opened
-from treefield.solvers.identity import described
-from treefield.solvers.loop import checked_limits
+from treefield.solvers.checkpoint import Checkpoint, Saved, as_checkpoint_path, open_checkpoint
+from treefield.solvers.identity import describe_part
+from treefield.solvers.loop import as_limits
 from treefield.solvers.parallel import independent_searches
 from treefield.solvers.run import ROUNDING, Run, begin
 from treefield.validation import (
     as_callable,
     as_choice,
     as_count,
+    as_fields,
     as_flat_input,
     as_generator,
-    check_model,
-    fields,
+    as_model,
 )
 
 _MAXITER = 1000  # where no limit is given; the paper's number on stereo
@@ -89,7 +89,7 @@ def t_ils(
     beta : float, optional
         Short for ``accept=moves.Metropolis(beta)``, a fixed inverse temperature: inf is greedy, 0 accepts all.
     local_search : "t_icm", "icm" or tree set
-        What follows a jump: sweeps over `trees`, over single sites, or over anything with a method
+        The search after a jump: sweeps over `trees`, over single sites, or over anything with a method
         ``sweep(x, rng, reverse=...)`` that changes `x` in place and returns the change of energy, such as
         ``mrf.backend.tree_set(...)``. Sweeps alternate in direction: every second one has ``reverse=True``.
     inner_iter : int or None
@@ -149,7 +149,7 @@ def t_ils(
     True
     """
     if not isinstance(mrf, TiledModel):
-        check_model(mrf)
+        as_model(mrf)
     jump = UniformJump() if jump is None else as_callable(jump, "jump", "(x, mrf, rng), such as moves.UniformJump()")
     if beta is not None and accept is not None:
         raise ValueError("give either beta or accept, not both: accept=Metropolis(beta) fixes the temperature")
@@ -160,9 +160,9 @@ def t_ils(
     max_backtracks = None if max_backtracks is None else as_count(max_backtracks, "max_backtracks", 1)
     restarts = as_count(restarts, "restarts", 1)
     workers = None if workers is None else as_count(workers, "workers", 1)
-    path = None if checkpoint is None else checked_path(checkpoint)
+    path = None if checkpoint is None else as_checkpoint_path(checkpoint)
     default = _MAXITER if max_backtracks is None else None
-    limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, default=default)
+    limits = as_limits(maxiter, time_limit, callback, patience, progress=progress, default=default)
     options: TreeOptions = {"order": order, "bands": bands, "memory": memory, "threads": threads}
     if isinstance(mrf, TiledModel):
         if checkpoint is not None or not isinstance(local_search, str):
@@ -188,11 +188,11 @@ def t_ils(
     settings: dict[str, object] = {}
     if checkpoint is not None:
         parts = {"jump": jump, "accept": accept, "local_search": local_search, "trees": chosen}
-        settings = {name: described(part, name) for name, part in parts.items()}
+        settings = {name: describe_part(part, name) for name, part in parts.items()}
         settings |= {"inner_iter": inner_iter, "order": order, "bands": bands}
 
     def search(x0: Start, rng: Seed, limits: Limits, threads: int | None, path: str | None) -> MAPResult:
-        file, saved = opened(path, "t_ils", mrf, settings)
+        file, saved = open_checkpoint(path, "t_ils", mrf, settings)
         run, generator = begin("t_ils", mrf, x0, rng, limits, saved)
         ils = _Search(run, copy.deepcopy(jump), copy.deepcopy(accept), inner_iter, max_backtracks, generator, file)
         with run:
@@ -253,7 +253,7 @@ class _Search:
     def _iterate(self) -> None:
         run = self._run
         y = call_jump(self._jump, run.x, run.mrf, self._rng, "jump")
-        if run.out_of_time():
+        if run.should_truncate():
             return
         _, sweeps = self._descend(y)
         change = self._accept(run.mrf, run.x, y, self._rng)
@@ -268,7 +268,7 @@ class _Search:
         """Sweep `y` in place; returns the change of energy and the number of sweeps."""
         total, sweeps = 0.0, 0
         while self._inner_iter is None or sweeps < self._inner_iter:
-            if sweeps > 0 and self._run.out_of_time():
+            if sweeps > 0 and self._run.should_truncate():
                 break
             change = self.trees.sweep(y, self._rng, reverse=(self._run.nit + sweeps) % 2 == 1)
             total += change
@@ -282,7 +282,7 @@ class _Search:
         return {"backtracks": self._backtracks, **moves}, {}
 
     def _restore(self, numbers: object, arrays: dict[str, np.ndarray]) -> None:
-        backtracks, jump, accept = fields(numbers, "search", "backtracks", "jump", "accept")
+        backtracks, jump, accept = as_fields(numbers, "search", "backtracks", "jump", "accept")
         self._backtracks = as_count(backtracks, "backtracks")
         if self._backtracks > self._run.nit:
             raise ValueError(f"backtracks must be at most nit = {self._run.nit}, got {backtracks}")

@@ -9,12 +9,13 @@ from treefield.protocols import Model
 from treefield.results import MAPResult, Status
 from treefield.solvers.loop import Timer
 from treefield.solvers.run import Run, exact_bound
-from treefield.validation import check_model
+from treefield.validation import as_model
 
 
 def tree_bp(mrf: Model) -> MAPResult:
-    """The most probable labelling of a model without cycles, exactly, in two passes: messages to the root, labels back
-    to the leaves.
+    """Find the most probable labelling of a model without cycles, exactly.
+
+    Two passes: messages to the root, labels back to the leaves.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ def tree_bp(mrf: Model) -> MAPResult:
     >>> tf.tree_bp(chain).x, tf.tree_bp(chain).fun, tf.tree_bp(chain).gap
     (array([[0, 1, 1]], dtype=int32), 3.0, 0.0)
     """
-    check_model(mrf)
+    as_model(mrf)
     timer = Timer()
     try:
         forest = mrf.backend.whole_tree()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from treefield.protocols import Callback, Model, Seed, Start
 from treefield.results import MAPResult, Status
-from treefield.solvers.loop import checked_limits
+from treefield.solvers.loop import as_limits
 from treefield.solvers.run import begin
-from treefield.validation import as_choice, as_real_scalar, check_model
+from treefield.validation import as_choice, as_model, as_real_scalar
 
 _MAXITER = 1000  # where no limit is given
 _WINDOW = 20  # iterations in which the bound must rise
@@ -40,7 +40,8 @@ def trw(
     arithmetic : "auto", "int16", "float32" or "float64"
         The numbers that messages are made of. In int16 and float32 costs are integers (times a scale, rounded down),
         and the bound is exact; float64 takes any costs, and a margin for rounding is taken off. "auto" starts with the
-        first of these that can hold the costs and goes on to the next when its bound no longer rises.
+        first of these that can hold the costs and goes on to the next when its bound no longer rises; to float64, where
+        another holds the costs, only with ``tol=0``.
     tol : float
         Stop when the gap is at most this, or when the bound has risen by less than this share in 20 iterations.
     maxiter, time_limit : optional
@@ -63,14 +64,14 @@ def trw(
     >>> res.lower_bound <= res.fun, res.gap < 0.01
     (True, True)
     """
-    check_model(mrf)
+    as_model(mrf)
     as_choice(arithmetic, "arithmetic", ("auto", "int16", "float32", "float64"))
     tol = as_real_scalar(tol, "tol")
-    limits = checked_limits(maxiter, time_limit, callback, patience, progress=progress, tol=tol, default=_MAXITER)
+    limits = as_limits(maxiter, time_limit, callback, patience, progress=progress, tol=tol, default=_MAXITER)
     run, _ = begin("trw", mrf, x0, rng, limits)
     with run:
         run.keep_best()
-        dual = mrf.backend.dual(arithmetic)
+        dual = mrf.backend.dual("exact" if arithmetic == "auto" and tol == 0 else arithmetic)
         rise = Rise(tol)
         while run.should_continue():
             run.bound = dual.iterate(run.x)

@@ -15,6 +15,7 @@ from treefield.models.grid import GridMRF, as_lattice
 from treefield.models.pairwise import EdgeTables, Pairwise, as_pairwise
 from treefield.protocols import Limits, Start
 from treefield.results import MAPResult
+from treefield.solvers.minimize import LABELLINGS
 from treefield.tiling.array_protocols import (
     BlockCosts,
     Box,
@@ -32,7 +33,6 @@ from treefield.validation import as_byte_count, as_callable, as_count, as_real_a
 MIN_SIDE = 4  # sites along a side of a tile
 _STEP = 64  # default sides are multiples of this
 _PROBE = 64  # sites along a side of the box whose costs show how much memory a site needs
-_LABELLINGS = 12  # of 4 bytes per site, while a tile is searched
 _DEFAULT_LIMIT = 10**9
 
 
@@ -165,8 +165,10 @@ class TiledMRF:
         return math.fsum(sums), forbidden
 
     def between_tiles(self, x: ReadableArray) -> tuple[float, int, float]:
-        """The finite part of the cost of all edges between tiles, the number of forbidden ones, and a lower bound on
-        the cost of these edges for any labelling."""
+        """The cost of all edges between tiles: its finite part, the number of forbidden costs, and a lower bound.
+
+        The bound holds for any labelling.
+        """
         costs = []
         for box in self.tiles:
             tile = self.read_tile(box, x, has_after=False, has_unary=False)
@@ -225,9 +227,9 @@ class TiledMRF:
     def _side(self) -> int:
         """The longest side of a tile that the memory limit allows."""
         probe = GridMRF(self.costs(tuple(slice(0, min(n, _PROBE)) for n in self.shape)), self.pairwise)
-        need = max(probe.backend.search_bytes().values()) / probe.size
+        need = probe.backend.search_bytes()["auto", "auto"] / probe.size
         # the costs as they are read, and with those of the edges around them absorbed
-        need += self.n_labels * (probe.unary.itemsize + probe.backend.dtype.itemsize) + 4 * _LABELLINGS
+        need += self.n_labels * (probe.unary.itemsize + probe.backend.dtype.itemsize) + 4 * LABELLINGS
         side = int((self._limit / need) ** (1 / len(self.shape)))
         if side < MIN_SIDE:
             least = math.ceil(need * MIN_SIDE ** len(self.shape))

@@ -19,7 +19,7 @@ from treefield.solvers.progress import Bar
 from treefield.tiling.array_protocols import Box, LabelStore, ReadableArray, as_readable, check_shape
 from treefield.tiling.model import TiledMRF
 from treefield.tiling.stores import FileArray
-from treefield.tiling.tiles import Tile, border_boxes, tile_boxes, touch
+from treefield.tiling.tiles import Tile, border_boxes, is_touching, tile_boxes
 from treefield.validation import as_choice, label_dtype
 
 METHODS = ("auto", "t_icm", "t_ils")
@@ -263,7 +263,7 @@ class _TileSearch(Loop):
                 if changed is not None:
                     for other, classes in enumerate(tilings):
                         every = (b for boxes in classes for b in boxes)
-                        near = (b for b in every if touch(b, changed) and (other != side or b != box))
+                        near = (b for b in every if is_touching(b, changed) and (other != side or b != box))
                         waiting[other] |= {_key(b): b for b in near}
             self._end_iteration()
         if not self.has_ended:

@@ -156,8 +156,10 @@ def new_zarr(path: pathlib.Path, shape: tuple[int, ...], dtype: DTypeLike) -> Ch
 
 
 def label_store(store: str | os.PathLike[str] | LabelStore | None, shape: tuple[int, ...], n_labels: int) -> LabelStore:
-    """The array for the labelling of a search: in memory (None), in a new .npy or .zarr file, or the given one; or an
-    error."""
+    """The array for the labelling of a search, or an error.
+
+    It is in memory (None), in a new .npy or .zarr file, or the given one.
+    """
     dtype = label_dtype(n_labels)
     if store is None:
         return np.zeros(shape, dtype)

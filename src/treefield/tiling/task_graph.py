@@ -74,8 +74,10 @@ class TaskGraph:
             self._search_boxes(phase, classes, name)
 
     def descend(self, rounds: int) -> None:
-        """Solve all tiles, then those shifted by half a tile, and so on; from the third round on only tiles near which
-        labels have changed."""
+        """Solve all tiles, then those shifted by half a tile, and so on.
+
+        From the third round on only tiles near which labels have changed.
+        """
         tilings = [tile_boxes(self._mrf.shape, self._mrf.tile, is_shifted) for is_shifted in (False, True)]
         earlier: list[list[LabelSources]] = []
         for number in range(rounds):
@@ -96,7 +98,7 @@ class TaskGraph:
             watched: list[Key] = []
             if len(earlier) == 2:
                 since = [*earlier[1], searched[0] if colour else earlier[0][1]]
-                near = [entry for sources in since for entry in sources.touching(box)]
+                near = [entry for sources in since for entry in sources.find_touching(box)]
                 plan.watched, watched = [owner for owner, _ in near], [key for _, key in near]
             task = (tasks.search_in_context, self._settings, plan, blocks(box), weights(box), pieces, watched)
             key = self._add(name, box, task, phase)

@@ -16,7 +16,7 @@ from treefield.results import Status
 from treefield.tiling.array_protocols import BlockCosts, Box
 from treefield.tiling.model import block_unary
 from treefield.tiling.search import Solved, first_labels, seed_of, solve_tile, total_bound
-from treefield.tiling.tiles import Tile, expand, halo_of, touch
+from treefield.tiling.tiles import Tile, expand, halo_of, is_touching
 from treefield.validation import check_labels, label_dtype
 
 Key: TypeAlias = tuple[str, *tuple[int, ...]]  # of a task in Dask's graph
@@ -26,7 +26,7 @@ Figures: TypeAlias = tuple[float, int, float]  # the finite part of an energy, i
 
 @dataclasses.dataclass(eq=False)
 class Settings:
-    """What all tasks of a search share; `costs` is that of `TiledMRF`, `root` the seed."""
+    """Settings that all tasks of a search share; `costs` is that of `TiledMRF`, `root` the seed."""
 
     pairwise: Pairwise
     n_labels: int
@@ -50,7 +50,7 @@ class Settings:
 
 @dataclasses.dataclass(eq=False)
 class BoxPlan:
-    """What a task does with a box.
+    """The task of a box.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ def _has_changed_near(box: Box, solved: Solved, other: Box) -> bool:
     if solved.changed is None:
         return False
     sides = zip(box, solved.changed, strict=True)
-    return touch(tuple(slice(part.start + k.start, part.start + k.stop) for part, k in sides), other)
+    return is_touching(tuple(slice(part.start + k.start, part.start + k.stop) for part, k in sides), other)
 
 
 def final_labels(plan: BoxPlan, pieces: list[Solved]) -> np.ndarray:
@@ -145,8 +145,10 @@ def figures_of(solved: Solved) -> Figures:
 def box_energy(
     settings: Settings, plan: BoxPlan, block: ArrayLike | None, weights: list[ArrayLike] | None, pieces: list[Solved]
 ) -> Figures:
-    """The energy of a box and of its edges to the boxes before it; without a block only of these edges, with a bound on
-    it for any labels."""
+    """The energy of a box and of its edges to the boxes before it.
+
+    Without a block only that of these edges, with a bound on it for any labels.
+    """
     tile = settings.tile(plan, block, weights, plan.gather_labels(pieces))
     return tile.between(tile.own) if block is None else (*tile.energy_parts(tile.own), math.nan)
 
@@ -190,18 +192,18 @@ class LabelSources:
         halo = [(low and has_before, high and has_after) for low, high in halo_of(box, self._shape)]
         around = expand(box, halo)
         places, keys = [], []
-        for owner, key in self.touching(box):
+        for owner, key in self.find_touching(box):
             common = [_intersection(a, b) for a, b in zip(around, owner, strict=True)]
             if all(part.start < part.stop for part in common):
                 places.append((_relative_to(around, common), _relative_to(owner, common)))
                 keys.append(key)
         return BoxPlan(box, halo, phase, places), keys
 
-    def touching(self, box: Box) -> list[tuple[Box, Key]]:
+    def find_touching(self, box: Box) -> list[tuple[Box, Key]]:
         """The boxes that touch this one, with their tasks, in order."""
         cells = self._cells_of(expand(box, halo_of(box, self._shape)))
         near = sorted({number for cell in cells for number in self._cells.get(cell, ())})
-        return [self._all[number] for number in near if touch(box, self._all[number][0])]
+        return [self._all[number] for number in near if is_touching(box, self._all[number][0])]
 
     def _cells_of(self, box: Box) -> Iterator[tuple[int, ...]]:
         ranges = [range(part.start // n, (part.stop - 1) // n + 1) for part, n in zip(box, self._tile, strict=True)]

@@ -61,8 +61,8 @@ class Tile:
         """The box with the costs of the edges to the fixed labels absorbed into its unary (Eq. 8)."""
         model, table = self.model, self.pairwise.table(self.n_labels)
         unary = model.unary.astype(model.backend.dtype)
-        for axis, after, beside, weight in self._faces():
-            costs = (table.T if after else table)[beside]
+        for axis, after, labels_outside, weight in self._faces():
+            costs = (table.T if after else table)[labels_outside]
             face = unary[self._face(axis, after)]
             face += _product(weight[..., None], costs)
         return model.with_unary(unary)
@@ -74,14 +74,16 @@ class Tile:
         return math.fsum([finite, edges]), forbidden + more
 
     def between(self, x: np.ndarray) -> tuple[float, int, float]:
-        """The finite part of the cost of the edges to the halo, the number of forbidden ones, and a lower bound on the
-        cost of these edges for any labels."""
+        """The cost of the edges to the halo: its finite part, the number of forbidden costs, and a lower bound.
+
+        The bound holds for any labels.
+        """
         table = self.pairwise.table(self.n_labels)
         low, high = float(table.min()), float(table[np.isfinite(table)].max(initial=0.0))
         sums, forbidden, least = [0.0], 0, [0.0]
-        for axis, after, beside, weight in self._faces():
+        for axis, after, labels_outside, weight in self._faces():
             own = x[self._face(axis, after)]
-            costs = _product(weight, table[own, beside] if after else table[beside, own])
+            costs = _product(weight, table[own, labels_outside] if after else table[labels_outside, own])
             finite = np.isfinite(costs)
             forbidden += int(finite.size - np.count_nonzero(finite))
             sums.append(float(costs[finite].sum()))
@@ -99,8 +101,8 @@ class Tile:
                     continue
                 place = list(self._inside)
                 place[axis] = slice(-1, None) if after else slice(0, 1)
-                beside = self.fixed[tuple(place)]
-                yield axis, after, beside, np.broadcast_to(self._face_weight(axis, after), beside.shape)
+                labels_outside = self.fixed[tuple(place)]
+                yield axis, after, labels_outside, np.broadcast_to(self._face_weight(axis, after), labels_outside.shape)
 
     def _face_weight(self, axis: int, after: bool) -> np.ndarray:
         weight = np.asarray(1.0 if self.weights is None else self.weights[axis], np.float64)
@@ -143,15 +145,17 @@ def expand(box: Box, halo: list[tuple[bool, bool]]) -> Box:
     return tuple(slice(part.start - before, part.stop + after) for part, (before, after) in sides)
 
 
-def touch(first: Box, second: Box) -> bool:
+def is_touching(first: Box, second: Box) -> bool:
     """Whether two boxes share a site or an edge; boxes that meet at a corner do not."""
     apart = [max(a.start, b.start) - min(a.stop, b.stop) for a, b in zip(first, second, strict=True)]
     return all(gap <= 0 for gap in apart) and apart.count(0) <= 1
 
 
 def tile_boxes(shape: tuple[int, ...], tile: tuple[int, ...], is_shifted: bool = False) -> list[list[Box]]:
-    """The tiles of a grid in two colour classes; tiles of one class do not touch. Shifted tiles are displaced by half a
-    tile, so that the two sets have no border in common."""
+    """The tiles of a grid in two colour classes; tiles of one class do not touch.
+
+    Shifted tiles are displaced by half a tile, so that the two sets have no border in common.
+    """
     return _colour_classes([_split_axis(n, size, is_shifted) for n, size in zip(shape, tile, strict=True)])
 
 

@@ -1,4 +1,4 @@
-"""What cannot be read or written is refused in one line, quickly and without much memory."""
+"""Images that cannot be read or written are refused in one line, quickly and without much memory."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ import pytest
 import tifffile
 from PIL import Image
 
-from one_line import check_refused
+from one_line import expect_one_line_error
 from treefield.io import read_image, read_labels, write_image, write_labels
 
 GREY = np.arange(20, dtype=np.uint8).reshape(4, 5)
@@ -38,11 +38,11 @@ def png(width, height, depth=8, colour=2):
 
 @pytest.mark.parametrize("read", [read_image, read_labels])
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_what_is_no_image_is_refused(tmp_path, suffix, read):
+def test_a_file_that_is_not_an_image_is_refused(tmp_path, suffix, read):
     path = tmp_path / f"x.{suffix}"
-    check_refused(lambda: read(path), FileNotFoundError, f"there is no file {path}")
+    expect_one_line_error(lambda: read(path), FileNotFoundError, f"there is no file {path}")
     path.write_bytes(b"")
-    check_refused(lambda: read(path), ValueError, f"{path} {UNREADABLE}the file is empty")
+    expect_one_line_error(lambda: read(path), ValueError, f"{path} {UNREADABLE}the file is empty")
     for content in (
         b"hello",
         bytes(1000),
@@ -53,14 +53,14 @@ def test_what_is_no_image_is_refused(tmp_path, suffix, read):
         b"PK\x05\x06" + bytes(18),
     ):
         path.write_bytes(content)
-        check_refused(lambda: read(path), ValueError, f"{path} {UNREADABLE}")
+        expect_one_line_error(lambda: read(path), ValueError, f"{path} {UNREADABLE}")
     path.unlink()
     path.mkdir()
-    check_refused(lambda: read(path), IsADirectoryError, f"{path} is a folder")
+    expect_one_line_error(lambda: read(path), IsADirectoryError, f"{path} is a folder")
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_truncated_file_is_refused(tmp_path, suffix):
+def test_a_truncated_image_is_refused(tmp_path, suffix):
     path = tmp_path / f"x.{suffix}"
     array = {"pgm": RGB[..., 0], "pfm": RGB.astype(np.float32)}.get(suffix, RGB)
     if suffix in ("bmp", "gif", "webp"):
@@ -70,17 +70,17 @@ def test_a_truncated_file_is_refused(tmp_path, suffix):
     whole = path.read_bytes()
     for part in (0.9, 0.5, 0.1):
         path.write_bytes(whole[: int(part * len(whole))])
-        check_refused(lambda: read_image(path), ValueError, f"{path} {UNREADABLE}")
+        expect_one_line_error(lambda: read_image(path), ValueError, f"{path} {UNREADABLE}")
 
 
-def test_a_16_bit_png_is_checked_like_any_other(tmp_path):
+def test_a_damaged_16_bit_png_is_refused(tmp_path):
     path = tmp_path / "x.png"
     write_image(path, RGB.astype(np.uint16) * 257)
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
-    check_refused(lambda: read_image(path), ValueError, "truncated")
+    expect_one_line_error(lambda: read_image(path), ValueError, "truncated")
     path.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
-    check_refused(lambda: read_image(path), ValueError, "checksum")
+    expect_one_line_error(lambda: read_image(path), ValueError, "checksum")
 
 
 CLAIMS = {
@@ -97,18 +97,18 @@ CLAIMS = {
 
 
 @pytest.mark.parametrize("name", CLAIMS)
-def test_a_header_that_claims_too_much_is_refused_without_allocating(tmp_path, name):
+def test_an_image_header_that_claims_too_much_is_refused_without_allocating(tmp_path, name):
     (tmp_path / name).write_bytes(CLAIMS[name])
     tracemalloc.start()
     try:
-        check_refused(lambda: read_image(tmp_path / name), ValueError, name)
+        expect_one_line_error(lambda: read_image(tmp_path / name), ValueError, name)
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
     finally:
         tracemalloc.stop()
 
 
 @pytest.mark.parametrize("claimed", [None, 2**32 - 2])
-def test_a_member_of_an_archive_is_not_believed_either(tmp_path, claimed):
+def test_an_npz_member_that_claims_too_much_is_refused(tmp_path, claimed):
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("image.npy", npy((10_000, 50_000)))
     whole = bytearray((tmp_path / "x.npz").read_bytes())
@@ -116,11 +116,11 @@ def test_a_member_of_an_archive_is_not_believed_either(tmp_path, claimed):
         at = whole.index(b"PK\x01\x02") + 24
         whole[at : at + 4] = claimed.to_bytes(4, "little")
     (tmp_path / "x.npz").write_bytes(whole)
-    check_refused(lambda: read_image(tmp_path / "x.npz"), ValueError, "x.npz", "(10000, 50000)", "too short")
+    expect_one_line_error(lambda: read_image(tmp_path / "x.npz"), ValueError, "x.npz", "(10000, 50000)", "too short")
 
 
 @pytest.mark.parametrize("suffix", ["png", "jpg", "tif", "pgm", "pfm", "npy", "npz", "bmp", "gif", "webp"])
-def test_what_does_not_fit_into_memory_is_refused(tmp_path, monkeypatch, suffix):
+def test_an_image_that_does_not_fit_into_memory_is_refused(tmp_path, monkeypatch, suffix):
     path = tmp_path / f"x.{suffix}"
     array = np.zeros((1000, 1000), np.float32 if suffix == "pfm" else np.uint8)
     if suffix in ("bmp", "gif", "webp"):
@@ -129,7 +129,7 @@ def test_what_does_not_fit_into_memory_is_refused(tmp_path, monkeypatch, suffix)
         write_image(path, array)
     assert read_image(path).shape[:2] == (1000, 1000)
     monkeypatch.setattr("treefield.io.limits.available_memory", lambda: 900_000)
-    check_refused(
+    expect_one_line_error(
         lambda: read_image(path), MemoryError, f"{path} unpacks to ", "MB, but only 900 kB of memory are free"
     )
 
@@ -142,7 +142,7 @@ def test_a_tiff_of_absurd_size_is_refused(tmp_path):
         at = whole.index(struct.pack("<HH", tag, 4))
         whole = whole[: at + 8] + struct.pack("<I", 2**31 - 1) + whole[at + 12 :]
     path.write_bytes(whole)
-    check_refused(lambda: read_image(path), (ValueError, MemoryError), str(path))
+    expect_one_line_error(lambda: read_image(path), (ValueError, MemoryError), str(path))
 
 
 def test_a_tiff_without_all_its_data_is_refused_rather_than_filled_with_zeros(tmp_path):
@@ -152,10 +152,10 @@ def test_a_tiff_without_all_its_data_is_refused_rather_than_filled_with_zeros(tm
     at = whole.index(struct.pack("<H", 279))  # the bytes of the only strip
     for field, words in ((bytes(4), "without data"), (b"\xff\xff\0\0", "truncated")):
         path.write_bytes(whole[: at + 8] + field + whole[at + 12 :])
-        check_refused(lambda: read_image(path), ValueError, str(path), words)
+        expect_one_line_error(lambda: read_image(path), ValueError, str(path), words)
     at = whole.index(struct.pack("<H", 278))  # rows of a strip
     path.write_bytes(whole[: at + 8] + b"\5\0\0\0" + whole[at + 12 :])
-    check_refused(lambda: read_image(path), ValueError, str(path), "fewer strips")
+    expect_one_line_error(lambda: read_image(path), ValueError, str(path), "fewer strips")
 
 
 @pytest.mark.parametrize("bigtiff", [False, True])
@@ -169,10 +169,10 @@ def test_a_tiff_whose_pages_form_a_ring_is_refused(tmp_path, bigtiff):
     assert not any(whole[following : following + size])  # the last page
     whole[following : following + size] = first.to_bytes(size, "little")
     path.write_bytes(whole)
-    check_refused(lambda: read_image(path), ValueError, "ring")
+    expect_one_line_error(lambda: read_image(path), ValueError, "ring")
 
 
-def test_large_images_need_no_leave_of_pillow(tmp_path, monkeypatch):
+def test_large_images_are_read_despite_the_limit_of_pillow(tmp_path, monkeypatch):
     write_image(tmp_path / "x.png", RGB)
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10)
     with warnings.catch_warnings(record=True) as caught:
@@ -193,11 +193,11 @@ def test_large_images_need_no_leave_of_pillow(tmp_path, monkeypatch):
         (np.zeros((1, 1, 1, 1, 1)), "(1, 1, 1, 1, 1)"),
     ],
 )
-def test_an_array_that_is_no_image_is_refused(tmp_path, array, words):
+def test_write_image_refuses_an_array_that_is_not_an_image(tmp_path, array, words):
     np.save(tmp_path / "x.npy", array)
     np.savez(tmp_path / "x.npz", array)
     for name in ("x.npy", "x.npz"):
-        check_refused(lambda name=name: read_image(tmp_path / name), ValueError, name, UNREADABLE, words)
+        expect_one_line_error(lambda name=name: read_image(tmp_path / name), ValueError, name, UNREADABLE, words)
 
 
 @pytest.mark.parametrize(
@@ -221,8 +221,8 @@ def test_an_array_that_is_no_image_is_refused(tmp_path, array, words):
         ("x.gif", GREY, ".gif"),
     ],
 )
-def test_what_the_format_does_not_hold_is_refused_before_anything_is_written(tmp_path, name, array, words):
-    check_refused(lambda: write_image(tmp_path / name, array), ValueError, name, words)
+def test_an_image_that_the_format_cannot_hold_is_refused_before_writing(tmp_path, name, array, words):
+    expect_one_line_error(lambda: write_image(tmp_path / name, array), ValueError, name, words)
     assert not list(tmp_path.iterdir())
 
 
@@ -238,8 +238,8 @@ def test_what_the_format_does_not_hold_is_refused_before_anything_is_written(tmp
         ("x.npy", "labels", TypeError, "real numbers"),
     ],
 )
-def test_what_is_no_label_map_is_not_written(tmp_path, name, labels, error, words):
-    check_refused(lambda: write_labels(tmp_path / name, labels), error, words)
+def test_write_labels_refuses_an_array_that_is_not_a_label_map(tmp_path, name, labels, error, words):
+    expect_one_line_error(lambda: write_labels(tmp_path / name, labels), error, words)
     assert not list(tmp_path.iterdir())
 
 
@@ -250,20 +250,22 @@ def test_a_file_without_permission_is_refused(tmp_path, monkeypatch):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(pathlib.Path, "open", refuse)
-    check_refused(lambda: read_image(tmp_path / "x.png"), PermissionError, "x.png may not be read", "permission")
+    expect_one_line_error(
+        lambda: read_image(tmp_path / "x.png"), PermissionError, "x.png may not be read", "permission"
+    )
 
 
-def test_a_path_that_is_none_is_refused(tmp_path):
-    check_refused(lambda: read_image(None), TypeError, "path")
-    check_refused(lambda: read_image(tmp_path / "x.doc"), ValueError, ".doc", ".png", ".npz")
-    check_refused(lambda: read_image("a\0b.png"), FileNotFoundError, "a\\x00b.png")
+def test_a_bad_image_path_is_refused(tmp_path):
+    expect_one_line_error(lambda: read_image(None), TypeError, "path")
+    expect_one_line_error(lambda: read_image(tmp_path / "x.doc"), ValueError, ".doc", ".png", ".npz")
+    expect_one_line_error(lambda: read_image("a\0b.png"), FileNotFoundError, "a\\x00b.png")
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe.png")
-        check_refused(lambda: read_image(tmp_path / "pipe.png"), ValueError, "regular file")
+        expect_one_line_error(lambda: read_image(tmp_path / "pipe.png"), ValueError, "regular file")
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_damaged_files_give_an_image_or_one_line(tmp_path, suffix, capfd):
+def test_a_damaged_image_is_read_or_refused_in_one_line(tmp_path, suffix, capfd):
     path = tmp_path / f"x.{suffix}"
     if suffix in ("bmp", "gif", "webp"):
         Image.fromarray(RGB).save(path)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from one_line import check_refused
+from one_line import expect_one_line_error
 from treefield.io import read_image, read_labels, write_image, write_labels
 from treefield.io.images.pillow_files import label_colours
 
@@ -50,7 +50,7 @@ def files(draw):
 
 
 @given(files())
-def test_an_image_comes_back_as_it_was_written(tmp_path_factory, case):
+def test_a_written_image_comes_back_unchanged(tmp_path_factory, case):
     suffix, array = case
     path = tmp_path_factory.mktemp("image") / f"image.{suffix}"
     write_image(path, array)
@@ -61,7 +61,7 @@ def test_an_image_comes_back_as_it_was_written(tmp_path_factory, case):
 
 
 @given(st.sampled_from(["png", "PNG", "tif", "npy", "npz", "pgm"]), st.integers(1, 65536), st.data())
-def test_labels_come_back_as_they_were_written(tmp_path_factory, suffix, count, data):
+def test_written_labels_come_back_unchanged(tmp_path_factory, suffix, count, data):
     shape = data.draw(st.tuples(*[st.integers(1, 6)] * (2 if suffix in ("png", "PNG", "pgm") else 3)))
     labels = np.random.default_rng(count).integers(0, count, shape)
     path = tmp_path_factory.mktemp("labels") / f"labels.{suffix}"
@@ -99,7 +99,7 @@ def test_a_bool_image_is_read_as_bool_and_as_labels_0_and_1(tmp_path):
         assert read_labels(tmp_path / f"mask.{suffix}").dtype == np.uint8
 
 
-def test_jpeg_is_close(tmp_path):
+def test_jpeg_images_come_back_with_small_error(tmp_path):
     smooth = np.add.outer(np.arange(32), np.arange(32)).astype(np.uint8)
     for image in (smooth, np.dstack([smooth, smooth + 50, 2 * smooth])):
         write_image(tmp_path / "x.jpg", image, force=True)
@@ -109,7 +109,7 @@ def test_jpeg_is_close(tmp_path):
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_images_are_turned_as_the_camera_says(tmp_path, orientation):
+def test_images_are_rotated_by_their_exif_orientation(tmp_path, orientation):
     image = Image.fromarray(RGB)
     exif = Image.Exif()
     exif[274] = orientation
@@ -141,7 +141,7 @@ def test_transparency_becomes_alpha(tmp_path):
         assert np.array_equal(read_image(tmp_path / f"x.{suffix}")[..., 3], np.where(GREY == 3, 0, 255))
 
 
-def test_small_grey_values_stay_as_they_are_in_labels_and_fill_the_range_in_images(tmp_path):
+def test_grey_png_of_2_and_4_bits_is_unchanged_as_labels_and_stretched_as_image(tmp_path):
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
@@ -169,7 +169,7 @@ def test_netpbm_of_every_kind_is_read_with_its_values(tmp_path, content, dtype, 
     assert found.dtype == dtype and found.tolist() == expected
 
 
-def test_pfm_goes_from_the_bottom_up_in_either_byte_order(tmp_path):
+def test_pfm_is_read_bottom_up_in_either_byte_order(tmp_path):
     rows = np.array([[1.5, -2], [3, 4]], np.float32)
     (tmp_path / "little.pfm").write_bytes(b"Pf\n2 2\n-1.0\n" + rows[::-1].astype("<f4").tobytes())
     (tmp_path / "big.pfm").write_bytes(b"Pf\n2 2\n1.0\n" + rows[::-1].astype(">f4").tobytes())
@@ -181,7 +181,7 @@ def test_pfm_goes_from_the_bottom_up_in_either_byte_order(tmp_path):
 
 
 @pytest.mark.parametrize("compression", [None, "lzw", "zlib", "packbits", "zstd"])
-def test_tiff_of_other_programs(tmp_path, compression):
+def test_tiff_files_of_other_programs_are_read(tmp_path, compression):
     path = tmp_path / "x.tif"
     tifffile.imwrite(path, RGB, photometric="rgb", compression=compression, rowsperstrip=2)
     assert np.array_equal(read_image(path), RGB)
@@ -194,34 +194,34 @@ def test_tiff_of_other_programs(tmp_path, compression):
     assert np.array_equal(read_image(path), GREY) and np.array_equal(read_labels(path), 255 - GREY)
 
 
-def test_of_a_gif_the_first_frame_is_read(tmp_path):
+def test_the_first_frame_of_a_gif_is_read(tmp_path):
     frames = [Image.fromarray(GREY), Image.fromarray(255 - GREY)]
     frames[0].save(tmp_path / "x.gif", save_all=True, append_images=frames[1:])
     assert np.array_equal(read_labels(tmp_path / "x.gif"), GREY)
 
 
-def test_of_an_npz_the_only_array_or_the_one_named_image_is_read(tmp_path):
+def test_the_only_array_or_the_one_named_image_of_an_npz_is_read(tmp_path):
     np.savez(tmp_path / "one.npz", depth=GREY)
     np.savez_compressed(tmp_path / "more.npz", other=RGB, image=np.asfortranarray(GREY.astype(">i4")))
     np.savez(tmp_path / "which.npz", left=GREY, right=GREY)
     assert np.array_equal(read_image(tmp_path / "one.npz"), GREY)
     found = read_image(tmp_path / "more.npz")
     assert np.array_equal(found, GREY) and found.dtype == np.int32  # of this machine's byte order
-    check_refused(lambda: read_image(tmp_path / "which.npz"), ValueError, "left, right", "image")
+    expect_one_line_error(lambda: read_image(tmp_path / "which.npz"), ValueError, "left, right", "image")
 
 
 def test_equal_channels_are_labels_and_a_photograph_is_not(tmp_path):
     write_image(tmp_path / "grey.png", np.dstack([GREY, GREY, GREY, 255 - GREY]))
     assert np.array_equal(read_labels(tmp_path / "grey.png"), GREY)
     write_image(tmp_path / "photo.png", RGB)
-    check_refused(lambda: read_labels(tmp_path / "photo.png"), ValueError, "photo.png", "colour")
+    expect_one_line_error(lambda: read_labels(tmp_path / "photo.png"), ValueError, "photo.png", "colour")
     np.save(tmp_path / "floats.npy", np.ones((2, 2)))
-    check_refused(lambda: read_labels(tmp_path / "floats.npy"), ValueError, "float64", "integer labels")
+    expect_one_line_error(lambda: read_labels(tmp_path / "floats.npy"), ValueError, "float64", "integer labels")
     np.save(tmp_path / "many.npy", np.ones((2, 2, 2, 2), int))
-    check_refused(lambda: read_labels(tmp_path / "many.npy"), ValueError, "(2, 2, 2, 2)")
+    expect_one_line_error(lambda: read_labels(tmp_path / "many.npy"), ValueError, "(2, 2, 2, 2)")
 
 
-def test_the_decoders_are_imported_only_when_a_file_needs_them():
+def test_image_decoders_are_imported_only_when_a_file_needs_them():
     code = "import sys, treefield.io; print([m for m in ('PIL', 'tifffile', 'imagecodecs') if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
@@ -230,6 +230,6 @@ def test_the_decoders_are_imported_only_when_a_file_needs_them():
 def test_a_missing_package_is_named_with_the_command_that_installs_it(tmp_path, monkeypatch):
     write_image(tmp_path / "x.png", GREY)
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    error = check_refused(lambda: read_image(tmp_path / "x.png"), ImportError)
+    error = expect_one_line_error(lambda: read_image(tmp_path / "x.png"), ImportError)
     assert str(error) == 'reading images needs Pillow: pip install "treefield[cli]"'
-    check_refused(lambda: write_image(tmp_path / "y.png", GREY), ImportError, "writing images needs Pillow")
+    expect_one_line_error(lambda: write_image(tmp_path / "y.png", GREY), ImportError, "writing images needs Pillow")

@@ -7,7 +7,7 @@ import pytest
 import tifffile
 import zarr
 
-from small import check_refused
+from small import check_raises
 from treefield.io import new_image, open_image, read_image, write_image
 
 SHAPES = {"grey": (70, 53), "rgb": (70, 53, 3), "rgba": (40, 53, 4), "volume": (3, 40, 33), "colours": (2, 40, 33, 3)}
@@ -59,7 +59,7 @@ def test_a_volume_in_tiles_of_several_layers_is_read(tmp_path):
         check_equal(found, image)
 
 
-def test_white_is_zero_is_turned_round(tmp_path):
+def test_a_white_is_zero_tiff_is_inverted(tmp_path):
     image = image_of((30, 20), np.uint8)
     tifffile.imwrite(tmp_path / "image.tif", ~image, photometric="miniswhite")
     with open_image(tmp_path / "image.tif") as found:
@@ -70,7 +70,7 @@ def test_white_is_zero_is_turned_round(tmp_path):
 @pytest.mark.parametrize("suffix", [".tif", ".npy", ".zarr"])
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
-def test_what_is_written_by_boxes_is_read_again(tmp_path, name, suffix, dtype):
+def test_an_image_written_by_boxes_is_read_again(tmp_path, name, suffix, dtype):
     image, path = image_of(SHAPES[name], dtype), tmp_path / f"image{suffix}"
     with new_image(path, image.shape, dtype, channels=image.shape[-1] in (3, 4)) as out:
         for box in boxes(image.shape, parts=2):
@@ -92,7 +92,7 @@ def test_a_tiff_larger_than_a_tile_is_written_in_tiles(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".png", ".pgm"])
-def test_other_formats_are_read_whole(tmp_path, suffix):
+def test_formats_without_boxes_are_read_whole(tmp_path, suffix):
     image = image_of((20, 30), np.uint8)
     write_image(tmp_path / f"image{suffix}", image)
     with open_image(tmp_path / f"image{suffix}") as found:
@@ -100,7 +100,7 @@ def test_other_formats_are_read_whole(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", [".tif", ".npy", ".zarr"])
-def test_what_is_there_is_kept_unless_forced_and_if_writing_fails(tmp_path, suffix):
+def test_an_existing_image_is_kept_unless_forced_and_if_writing_fails(tmp_path, suffix):
     path, image = tmp_path / f"image{suffix}", image_of((20, 30))
     with new_image(path, image.shape, image.dtype, channels=False) as out:
         out[:, :] = image
@@ -111,8 +111,8 @@ def test_what_is_there_is_kept_unless_forced_and_if_writing_fails(tmp_path, suff
             if fail:
                 raise RuntimeError("no")
 
-    check_refused(lambda: write(False), FileExistsError, "exists; give another name")
-    check_refused(lambda: write(True, fail=True), RuntimeError, "no")
+    check_raises(lambda: write(False), FileExistsError, "exists; give another name")
+    check_raises(lambda: write(True, fail=True), RuntimeError, "no")
     with open_image(path) as found:
         check_equal(found, image)
     write(True)
@@ -155,14 +155,14 @@ ODD = {
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_what_cannot_be_read_by_boxes_is_refused_by_name(tmp_path, name):
+def test_an_image_that_cannot_be_read_by_boxes_is_refused_by_name(tmp_path, name):
     write_odd(tmp_path)
-    with pytest.raises(ValueError, match=ODD[name]) as told, open_image(tmp_path / name):
+    with pytest.raises(ValueError, match=ODD[name]) as raised, open_image(tmp_path / name):
         pass
-    assert name in str(told.value)
+    assert name in str(raised.value)
 
 
-def test_paths_that_lead_nowhere_are_refused(tmp_path):
+def test_open_image_refuses_paths_that_lead_nowhere(tmp_path):
     for name in ("none.tif", "none.npy", "none.zarr"):
         with pytest.raises(FileNotFoundError, match="there is no"), open_image(tmp_path / name):
             pass

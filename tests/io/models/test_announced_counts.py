@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from file_limits import memory_below
-from one_line import check_refused
+from one_line import expect_one_line_error
 from treefield.io import read_evidence, read_model, read_mpe
 
 CFN = '{problem: {name: x, mustbe: "<100.0"}, variables: {a: %d, b: %d}, functions: {%s}}'
@@ -25,22 +25,22 @@ EXCESS = {
 
 
 @pytest.mark.parametrize("name", EXCESS)
-def test_a_text_is_read_no_further_than_its_counts_announce(tmp_path, name):
+def test_a_text_model_is_read_no_further_than_its_counts_announce(tmp_path, name):
     start, words = EXCESS[name]
     path = tmp_path / f"{name}.gz"
     path.write_bytes(gzip.compress(start + ONES.replace(b" ", b"\n") if name.endswith("qubo") else start + ONES, 1))
     with memory_below(30_000_000):
-        check_refused(lambda: read_model(path), ValueError, str(path), words)
+        expect_one_line_error(lambda: read_model(path), ValueError, str(path), words)
 
 
 def test_evidence_and_answers_are_read_no_further_than_their_counts_announce(tmp_path):
     path = tmp_path / "model.evid.gz"
     path.write_bytes(gzip.compress(b"2 0 1 1 0 " + ONES, 1))
     with memory_below(30_000_000):
-        check_refused(lambda: read_evidence(path), ValueError, "2 samples")
+        expect_one_line_error(lambda: read_evidence(path), ValueError, "2 samples")
     path.write_bytes(gzip.compress(b"1 2 0 1 1 0 " + ONES, 1))
     with memory_below(30_000_000):
-        check_refused(lambda: read_evidence(path), ValueError, "2 sites are known", "at least 5 numbers")
+        expect_one_line_error(lambda: read_evidence(path), ValueError, "2 sites are known", "at least 5 numbers")
     path.write_bytes(gzip.compress(b"MPE " + (b"1000000 " + b"1 " * 1_000_000) * 10, 1))
     with memory_below(60_000_000):  # of many answers only the last is kept
         assert read_mpe(path).tolist() == [1] * 1_000_000
@@ -68,11 +68,11 @@ def test_evidence_and_answers_are_read_no_further_than_their_counts_announce(tmp
         ("x.bqm", b"DIMODBQM\2\0\xff\xff\xff\xff" + bytes(1_000_000), "claims 4294967295 bytes"),
     ],
 )
-def test_huge_numbers_and_words_are_refused_without_allocating(tmp_path, name, text, words):
+def test_huge_numbers_and_words_in_models_are_refused_without_allocating(tmp_path, name, text, words):
     path = tmp_path / name
     path.write_bytes(text)
     with memory_below(60_000_000):
-        check_refused(lambda: read_model(path), ValueError, str(path), words)
+        expect_one_line_error(lambda: read_model(path), ValueError, str(path), words)
 
 
 def test_cfn_with_braces_alone_takes_no_longer_than_with_brackets(tmp_path):
@@ -93,10 +93,10 @@ def test_cfn_functions_that_share_a_large_table_are_refused_without_allocating(t
     shared = "".join(f"g{i}: {{scope: [a, b], costs: z}} " for i in range(5000))
     path.write_text(CFN % (200, 200, f"{shared} z: {{scope: [a, b], costs: [{'1 ' * 40_000}]}}"))
     with memory_below(500_000_000):
-        check_refused(lambda: read_model(path), ValueError, "claims tables")
+        expect_one_line_error(lambda: read_model(path), ValueError, "claims tables")
 
 
 def test_wcsp_functions_that_share_many_tuples_are_refused(tmp_path):
     path = tmp_path / "x.wcsp"
     path.write_text("x 2 2 2001 10 2 2 -2 0 1 0 20000 " + "0 0 1 " * 20_000 + "2 0 1 0 -1 " * 2000)
-    check_refused(lambda: read_model(path), ValueError, "claims tables")
+    expect_one_line_error(lambda: read_model(path), ValueError, "claims tables")

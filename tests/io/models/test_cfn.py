@@ -10,7 +10,7 @@ from hypothesis import given
 
 import treefield as tf
 from graph_files import check_round_trip, check_same_energies, data_file, energy, graph_models, labellings
-from one_line import check_refused
+from one_line import expect_one_line_error
 from treefield.io import read_cfn, write_cfn
 
 STRICT = """{
@@ -37,7 +37,7 @@ def small(folder, text=STRICT):
     return folder / "small.cfn"
 
 
-def test_names_tables_and_defaults(tmp_path):
+def test_a_cfn_file_is_read_with_names_tables_and_defaults(tmp_path):
     mrf = read_cfn(small(tmp_path))
     assert mrf.label_counts.tolist() == [2, 3, 2] and mrf.offset == 3.5
     assert mrf.unaries[0].tolist() == [-1.5, 2] and mrf.edges.tolist() == [[0, 1], [2, 1]]
@@ -46,11 +46,11 @@ def test_names_tables_and_defaults(tmp_path):
     assert mrf.edge_costs(0).tolist() == (sparse + full).tolist() and mrf.edge_costs(1).tolist() == full.tolist()
 
 
-def test_free_spelling_is_the_same_model(tmp_path):
+def test_a_cfn_file_in_free_spelling_is_the_same_model(tmp_path):
     check_same_energies(read_cfn(small(tmp_path)), read_cfn(small(tmp_path, FREE)))
 
 
-def test_costs_that_reach_the_bound_are_forbidden_whatever_the_others_are(tmp_path):
+def test_cfn_costs_that_reach_the_bound_are_forbidden_whatever_the_others_are(tmp_path):
     head = '{"problem": {"name": "p", "mustbe": "<10.0"}, "variables": [2, 2], "functions": '
     mrf = read_cfn(small(tmp_path, head + '{"f": {"scope": [0], "costs": [9.9, 10]}}}'))
     assert mrf.unaries[0].tolist() == [9.9, math.inf]
@@ -60,7 +60,7 @@ def test_costs_that_reach_the_bound_are_forbidden_whatever_the_others_are(tmp_pa
     assert mrf.unaries[0].tolist() == [math.inf, 1]
 
 
-def test_a_file_that_maximises_is_negated_and_decimals_beyond_are_cut(tmp_path):
+def test_a_cfn_file_that_maximises_is_negated_and_extra_decimals_are_truncated(tmp_path):
     text = '{problem: {name: m, mustbe: ">-5.0"}, variables: [2 2], functions: {f: {scope: [0] costs: [1.19 -7]}}}'
     assert read_cfn(small(tmp_path, text)).unaries[0].tolist() == [-1.1, math.inf]
 
@@ -84,7 +84,7 @@ def test_the_energy_of_a_protein_is_the_sum_over_its_functions():
 
 
 @given(mrf=graph_models(kinds=("counts", "integers", "odd")))
-def test_what_is_read_back_is_written_to_the_same_bytes(tmp_path_factory, mrf):
+def test_a_cfn_file_read_and_written_again_has_the_same_bytes(tmp_path_factory, mrf):
     try:
         check_round_trip(tmp_path_factory.mktemp("cfn"), ".cfn", mrf, read_cfn, write_cfn, rel=1e-13)
     except ValueError as error:
@@ -92,7 +92,7 @@ def test_what_is_read_back_is_written_to_the_same_bytes(tmp_path_factory, mrf):
 
 
 @given(mrf=graph_models(kinds=("floats",)))
-def test_rounded_costs_come_back_rounded(tmp_path_factory, mrf):
+def test_cfn_costs_written_with_decimals_come_back_rounded(tmp_path_factory, mrf):
     folder = tmp_path_factory.mktemp("cfn")
 
     def write(path, mrf, force):
@@ -104,7 +104,7 @@ def test_rounded_costs_come_back_rounded(tmp_path_factory, mrf):
 
 def test_more_decimals_than_toulbar2_holds_are_refused(tmp_path):
     mrf = tf.GraphMRF([[1 / 3, 1e6]], np.zeros((0, 2), int), tf.Potts(1))
-    check_refused(lambda: write_cfn(tmp_path / "a.cfn", mrf), ValueError, "16 decimals", "decimals=12", "a.cfn")
+    expect_one_line_error(lambda: write_cfn(tmp_path / "a.cfn", mrf), ValueError, "16 decimals", "decimals=12", "a.cfn")
     write_cfn(tmp_path / "a.cfn", mrf, decimals=12)
     assert read_cfn(tmp_path / "a.cfn").unaries[0].tolist() == [0.333333333333, 1e6]
 
@@ -137,6 +137,6 @@ def test_more_decimals_than_toulbar2_holds_are_refused(tmp_path):
         ("\n}\n}", "\n}\n} more", ["end of the file", "line 11 ('more')"]),
     ],
 )
-def test_what_is_no_cfn_model_is_refused(tmp_path, old, new, words):
+def test_a_bad_cfn_file_is_refused(tmp_path, old, new, words):
     path = small(tmp_path, STRICT.replace(old, new))
-    check_refused(lambda: read_cfn(path), ValueError, str(path), "is not a CFN model", *words)
+    expect_one_line_error(lambda: read_cfn(path), ValueError, str(path), "is not a CFN model", *words)

@@ -18,7 +18,7 @@ SHARED = ("uai/grid10x10.f10.uai", "uai/404.wcsp.uai", "spinglass/t2g10_5555", "
 
 
 @pytest.mark.parametrize("suffix", SMALL)
-def test_damaged_small_files(tmp_path, suffix):
+def test_damaged_small_models_are_read_or_refused(tmp_path, suffix):
     path = tmp_path / f"model{suffix}"
     write_model(path, SPINS if suffix in (".mc", ".coo", ".qubo", ".bqm") else GRAPH)
     good, damage = path.read_bytes(), damaged if suffix in SMALL[:3] + SMALL[5:8] else damaged_binary
@@ -30,14 +30,14 @@ def test_damaged_small_files(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_damaged_shared_files(tmp_path, name):
+def test_damaged_competition_models_are_read_or_refused(tmp_path, name):
     source = data_file(name)
     read = [check(path, OPTIONS.get(source.name, {})) for _, path in damaged_files(source, 25, tmp_path, seed=1)]
     assert not all(read)
 
 
 @pytest.mark.parametrize("suffix", SMALL)
-def test_every_beginning_of_a_file_is_a_model_or_refused(tmp_path, suffix):
+def test_every_prefix_of_a_model_file_is_read_or_refused(tmp_path, suffix):
     path = tmp_path / f"model{suffix}"
     write_model(path, SPINS if suffix in (".mc", ".coo", ".qubo", ".bqm") else GRAPH)
     good = path.read_bytes()

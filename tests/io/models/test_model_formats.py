@@ -12,7 +12,7 @@ from hypothesis import given
 import treefield as tf
 import treefield.io
 from graph_files import check_round_trip, check_same_energies, graph_models, spin_models
-from one_line import check_refused
+from one_line import expect_one_line_error
 from treefield.io import load_model, read_model, save_model, write_model
 
 SPINS = tf.GraphMRF(np.zeros((3, 2)), [(0, 1), (1, 2)], tf.Table([[1, -1], [-1, 1]]), weights=[2, -3])
@@ -20,19 +20,19 @@ POSITIVE = tf.GraphMRF([[0, 1], [2, 0, 4]], [(0, 1)], tf.Potts(3), offset=2)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".uai", ".wcsp", ".cfn", ".h5", ".UAI", ".wcsp.gz", ".cfn.xz", ".uai.gz"])
-def test_the_suffix_tells_the_format(tmp_path, suffix):
+def test_the_suffix_of_a_model_file_selects_the_format(tmp_path, suffix):
     write_model(tmp_path / f"model{suffix}", POSITIVE)
     check_same_energies(POSITIVE, read_model(tmp_path / f"model{suffix}"), abs=1e-9)
 
 
 @pytest.mark.parametrize("suffix", [".mc", ".rud", ".coo", ".coo.gz", ".qubo", ".qubo.xz", ".bqm", ".npz"])
-def test_the_suffix_tells_the_format_of_spins(tmp_path, suffix):
+def test_the_suffix_of_a_spin_model_selects_the_format(tmp_path, suffix):
     write_model(tmp_path / f"model{suffix}", SPINS)
     check_same_energies(SPINS, read_model(tmp_path / f"model{suffix}"), abs=1e-9)
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz"])
-def test_packed_files_are_the_same_every_time(tmp_path, suffix):
+def test_packed_model_files_are_the_same_every_time(tmp_path, suffix):
     unpack = {".gz": gzip.decompress, ".xz": lzma.decompress}[suffix]
     for name in ("a", "b"):
         write_model(tmp_path / f"{name}.uai{suffix}", POSITIVE)
@@ -42,40 +42,46 @@ def test_packed_files_are_the_same_every_time(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz"])
-def test_damaged_packs_and_bombs_are_refused(tmp_path, monkeypatch, suffix):
+def test_damaged_packed_models_and_bombs_are_refused(tmp_path, monkeypatch, suffix):
     pack = {".gz": gzip.compress, ".xz": lzma.compress}[suffix]
     path = tmp_path / f"model.uai{suffix}"
     path.write_bytes(b"MARKOV 1 2 0")
-    check_refused(lambda: read_model(path), ValueError, str(path), "cannot be unpacked")
+    expect_one_line_error(lambda: read_model(path), ValueError, str(path), "cannot be unpacked")
     path.write_bytes(pack(b"MARKOV 1 2 0" * 1000)[:-12])
-    check_refused(lambda: read_model(path), ValueError, str(path), "cannot be unpacked")
+    expect_one_line_error(lambda: read_model(path), ValueError, str(path), "cannot be unpacked")
     path.write_bytes(pack(b"MARKOV" + b" " * 50_000_000))
     monkeypatch.setattr("treefield.io.text.available_memory", lambda: 160_000_000)
-    check_refused(lambda: read_model(path), MemoryError, str(path), "more than 5 MB", "only 160 MB are free")
+    expect_one_line_error(lambda: read_model(path), MemoryError, str(path), "more than 5 MB", "only 160 MB are free")
 
 
-def test_what_is_no_model_is_refused(tmp_path):
+def test_read_model_and_write_model_refuse_bad_paths_and_options(tmp_path):
     for name in ("a.png", "a.npz.gz", "a.h5.xz", "a.gz"):
         (tmp_path / name).write_bytes(b"")
-        check_refused(lambda name=name: read_model(tmp_path / name), ValueError, name, "not a model by its suffix")
-    check_refused(lambda: write_model(tmp_path / "b.txt", POSITIVE), ValueError, "b.txt", "suffix", ".uai")
-    check_refused(lambda: read_model(tmp_path / "b.uai"), FileNotFoundError, "there is no file", "b.uai")
-    check_refused(lambda: read_model(tmp_path), IsADirectoryError, "folder")
+        expect_one_line_error(
+            lambda name=name: read_model(tmp_path / name), ValueError, name, "not a model by its suffix"
+        )
+    expect_one_line_error(lambda: write_model(tmp_path / "b.txt", POSITIVE), ValueError, "b.txt", "suffix", ".uai")
+    expect_one_line_error(lambda: read_model(tmp_path / "b.uai"), FileNotFoundError, "there is no file", "b.uai")
+    expect_one_line_error(lambda: read_model(tmp_path), IsADirectoryError, "folder")
     (tmp_path / "a.wcsp").write_text("x")
-    check_refused(lambda: read_model(tmp_path / "a.wcsp", values="log"), ValueError, "option values", "has none")
+    expect_one_line_error(
+        lambda: read_model(tmp_path / "a.wcsp", values="log"), ValueError, "option values", "has none"
+    )
     (tmp_path / "a.uai").write_text("x")
-    check_refused(lambda: read_model(tmp_path / "a.uai", value="log"), ValueError, "option value;", "evidence, values")
+    expect_one_line_error(
+        lambda: read_model(tmp_path / "a.uai", value="log"), ValueError, "option value;", "evidence, values"
+    )
 
 
-def test_a_file_that_is_there_stays_unless_forced(tmp_path):
+def test_write_model_replaces_a_file_only_by_force(tmp_path):
     write_model(tmp_path / "a.uai", POSITIVE)
-    check_refused(lambda: write_model(tmp_path / "a.uai", SPINS), FileExistsError, "--force")
+    expect_one_line_error(lambda: write_model(tmp_path / "a.uai", SPINS), FileExistsError, "--force")
     write_model(tmp_path / "a.uai", SPINS, force=True)
     assert read_model(tmp_path / "a.uai").size == 3
 
 
 @given(mrf=graph_models())
-def test_graphs_come_back_from_npz(tmp_path_factory, mrf):
+def test_a_graph_saved_as_npz_comes_back(tmp_path_factory, mrf):
     check_round_trip(tmp_path_factory.mktemp("npz"), ".npz", mrf, load_model, save_model)
 
 
@@ -90,13 +96,13 @@ def test_shared_costs_and_weights_come_back_from_npz(tmp_path_factory, mrf):
     [tf.Potts(0.3), tf.Potts(-2), tf.TruncatedLinear(0.7, 1.5, [0, 2, 3]), tf.TruncatedQuadratic(2, np.inf)],
     ids=repr,
 )
-def test_kinds_of_costs_come_back_from_npz(tmp_path, pairwise, weights):
+def test_every_kind_of_cost_comes_back_from_npz(tmp_path, pairwise, weights):
     mrf = tf.GraphMRF(np.arange(9).reshape(3, 3), [(0, 1), (2, 1), (2, 0)], pairwise, weights=weights)
     check_round_trip(tmp_path, ".npz", mrf, load_model, save_model)
     assert type(load_model(tmp_path / "model.npz").pairwise) is type(mrf.pairwise)
 
 
-def test_a_graph_can_be_made_by_hand(tmp_path):
+def test_an_npz_file_of_a_graph_can_be_made_by_hand(tmp_path):
     np.savez(tmp_path / "a.npz", unary=np.zeros((3, 2)), edges=[(0, 1), (1, 2)], potts=4.0)
     assert repr(load_model(tmp_path / "a.npz")) == "GraphMRF(sites=3, edges=2, labels=2, pairwise=Potts(4))"
     tables = np.arange(8).reshape(2, 2, 2)
@@ -126,13 +132,13 @@ GRAPH = {"unary": np.zeros(5), "label_counts": [2, 3], "edges": [(0, 1)], "table
         ({"unary": np.full(5, np.nan)}, ["NaN"]),
     ],
 )
-def test_what_makes_no_graph_is_refused(tmp_path, changes, words):
+def test_an_npz_file_that_makes_no_graph_is_refused(tmp_path, changes, words):
     arrays = {name: array for name, array in (GRAPH | changes).items() if array is not None}
     np.savez(tmp_path / "a.npz", **arrays)
-    check_refused(lambda: load_model(tmp_path / "a.npz"), ValueError, "a.npz", *words)
+    expect_one_line_error(lambda: load_model(tmp_path / "a.npz"), ValueError, "a.npz", *words)
 
 
-def test_the_formats_are_imported_when_they_are_asked_for():
+def test_model_formats_are_imported_when_they_are_asked_for():
     code = (
         "import sys, treefield.io; print([n for n in ('h5py', 'dimod', 'treefield.io.models.uai') if n in sys.modules])"
     )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 import treefield as tf
-from one_line import check_refused
+from one_line import expect_one_line_error
 from strategies import grid_models
 from treefield.io import load_model, save_model
 
@@ -46,7 +46,7 @@ def test_a_loaded_model_has_the_parts_of_the_saved_one(tmp_path, kind, weights):
         ({"connectivity": 2}, 13),
     ],
 )
-def test_neighbours_and_masks_come_back(tmp_path, lattice, directions):
+def test_connectivity_and_masks_of_a_saved_model_come_back(tmp_path, lattice, directions):
     unary = UNARY if directions < 13 else UNARY[None]
     mrf = tf.GridMRF(unary, tf.Potts(1), weights=list(range(directions)), **lattice)
     save_model(tmp_path / "model.npz", mrf)
@@ -57,7 +57,7 @@ def test_neighbours_and_masks_come_back(tmp_path, lattice, directions):
 
 
 @given(grid_models())
-def test_any_model_comes_back(tmp_path_factory, case):
+def test_a_saved_model_of_any_kind_comes_back(tmp_path_factory, case):
     path = tmp_path_factory.mktemp("model") / "model.npz"
     mrf = case.mrf()
     save_model(path, mrf)
@@ -109,55 +109,59 @@ def test_what_save_model_writes_can_be_read_with_numpy_alone(tmp_path):
         ({"unary": UNARY, "potts": 1, "format": "treefield model 2"}, ["'treefield model 2'", "'treefield model 1'"]),
     ],
 )
-def test_what_makes_no_model_is_refused(tmp_path, arrays, words):
+def test_an_npz_file_that_makes_no_model_is_refused(tmp_path, arrays, words):
     np.savez(tmp_path / "model.npz", **arrays)
-    check_refused(lambda: load_model(tmp_path / "model.npz"), ValueError, str(tmp_path / "model.npz"), *words)
+    expect_one_line_error(lambda: load_model(tmp_path / "model.npz"), ValueError, str(tmp_path / "model.npz"), *words)
 
 
-def test_objects_are_not_unpickled(tmp_path):
+def test_load_model_does_not_unpickle_objects(tmp_path):
     np.savez(tmp_path / "model.npz", unary=np.array([print, {}], object), potts=1)
-    check_refused(lambda: load_model(tmp_path / "model.npz"), ValueError, "Python objects")
+    expect_one_line_error(lambda: load_model(tmp_path / "model.npz"), ValueError, "Python objects")
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04" + bytes(40)])
-def test_what_is_no_archive_is_refused(tmp_path, content):
+def test_load_model_refuses_a_file_that_is_not_an_archive(tmp_path, content):
     (tmp_path / "model.npz").write_bytes(content)
-    check_refused(lambda: load_model(tmp_path / "model.npz"), ValueError, "model.npz is not a model")
+    expect_one_line_error(lambda: load_model(tmp_path / "model.npz"), ValueError, "model.npz is not a model")
 
 
-def test_a_missing_file_and_a_folder_are_told_apart(tmp_path):
-    check_refused(lambda: load_model(tmp_path / "model.npz"), FileNotFoundError, "there is no file", "model.npz")
-    check_refused(lambda: load_model(tmp_path), IsADirectoryError, "folder")
+def test_load_model_distinguishes_a_missing_file_from_a_folder(tmp_path):
+    expect_one_line_error(
+        lambda: load_model(tmp_path / "model.npz"), FileNotFoundError, "there is no file", "model.npz"
+    )
+    expect_one_line_error(lambda: load_model(tmp_path), IsADirectoryError, "folder")
 
 
-def test_a_header_that_claims_too_much_fails_before_anything_is_allocated(tmp_path):
+def test_a_model_header_that_claims_too_much_fails_before_anything_is_allocated(tmp_path):
     header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000, 1000000, 10), }"
     member = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
     with zipfile.ZipFile(tmp_path / "model.npz", "w") as archive:
         archive.writestr("unary.npy", member)
         archive.writestr("potts.npy", member)
-    check_refused(lambda: load_model(tmp_path / "model.npz"), ValueError, "too short", "(1000000, 1000000, 10)")
+    expect_one_line_error(lambda: load_model(tmp_path / "model.npz"), ValueError, "too short", "(1000000, 1000000, 10)")
 
 
 def test_a_model_that_does_not_fit_into_memory_is_refused(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "model.npz", unary=np.zeros((100, 100, 4)), potts=1)
     monkeypatch.setattr("treefield.io.limits.available_memory", lambda: 300_000)
-    error = check_refused(lambda: load_model(tmp_path / "model.npz"), MemoryError)
+    error = expect_one_line_error(lambda: load_model(tmp_path / "model.npz"), MemoryError)
     assert str(error) == f"{tmp_path / 'model.npz'} unpacks to 320 kB, but only 300 kB of memory are free"
 
 
-def test_what_cannot_be_saved_is_refused_and_nothing_is_written(tmp_path):
+def test_save_model_refuses_other_objects_and_writes_nothing(tmp_path):
     class Own(tf.Potts):
         pass
 
     mrf = tf.GridMRF(UNARY, tf.Potts(1))
-    check_refused(lambda: save_model(tmp_path / "m.npz", UNARY), TypeError, "GridMRF", "ndarray")
-    check_refused(lambda: save_model(tmp_path / "m.png", mrf), ValueError, ".npz")
-    check_refused(lambda: save_model(tmp_path / "m.npz", tf.GridMRF(UNARY, Own(1))), TypeError, "Own", "Table(V)")
+    expect_one_line_error(lambda: save_model(tmp_path / "m.npz", UNARY), TypeError, "GridMRF", "ndarray")
+    expect_one_line_error(lambda: save_model(tmp_path / "m.png", mrf), ValueError, ".npz")
+    expect_one_line_error(
+        lambda: save_model(tmp_path / "m.npz", tf.GridMRF(UNARY, Own(1))), TypeError, "Own", "Table(V)"
+    )
     assert not list(tmp_path.iterdir())
 
 
-def test_damaged_files_give_a_model_or_one_line(tmp_path):
+def test_a_damaged_model_is_read_or_refused_in_one_line(tmp_path):
     path = tmp_path / "model.npz"
     save_model(path, tf.GridMRF(UNARY, tf.TruncatedLinear(1, 2, [0, 3]), weights=[1, 2]))
     good, rng = path.read_bytes(), np.random.default_rng(0)

@@ -8,7 +8,7 @@ from hypothesis import given
 
 import treefield as tf
 from graph_files import check_round_trip, check_same_energies, data_file, energy, graph_models, labellings
-from one_line import check_refused
+from one_line import expect_one_line_error
 from treefield.io import read_opengm, write_opengm
 
 h5py = pytest.importorskip("h5py")
@@ -35,13 +35,13 @@ def make(path, kind=16000, indices=(2, 2, 3), values=(1, 2, 3, 4, 5, 6), factors
 
 
 @pytest.mark.parametrize("kind", FUNCTIONS)
-def test_functions_are_tables(tmp_path, kind):
+def test_opengm_functions_become_tables(tmp_path, kind):
     indices, values, table = FUNCTIONS[kind]
     mrf = read_opengm(make(tmp_path / "a.h5", kind, indices, values))
     assert mrf.edge_costs(0).tolist() == table and mrf.edges.tolist() == [[0, 1]]
 
 
-def test_the_energy_of_a_file_is_the_sum_over_its_factors():
+def test_the_energy_of_an_opengm_file_is_the_sum_over_its_factors():
     path = data_file("opengm/triplepoint4-plain-ring.h5")
     mrf = read_opengm(path)
     with h5py.File(path) as file:
@@ -57,17 +57,17 @@ def test_the_energy_of_a_file_is_the_sum_over_its_factors():
 
 
 @given(mrf=graph_models())
-def test_what_is_read_back_is_written_to_the_same_bytes(tmp_path_factory, mrf):
+def test_an_opengm_file_read_and_written_again_has_the_same_bytes(tmp_path_factory, mrf):
     check_round_trip(tmp_path_factory.mktemp("opengm"), ".h5", mrf, read_opengm, write_opengm, rel=1e-13, abs=1e-12)
 
 
-def test_several_models_in_a_file_have_names(tmp_path):
+def test_models_of_an_opengm_file_are_chosen_by_name(tmp_path):
     mrf = tf.GraphMRF([[0, 1]], np.zeros((0, 2), int), tf.Potts(1))
     write_opengm(tmp_path / "a.h5", mrf)
     with h5py.File(tmp_path / "a.h5", "a") as file:
         file.copy("gm", "other")
-    check_refused(lambda: read_opengm(tmp_path / "a.h5"), ValueError, "2 models", "group=", "gm, other")
-    check_refused(lambda: read_opengm(tmp_path / "a.h5", group="third"), ValueError, "'third'")
+    expect_one_line_error(lambda: read_opengm(tmp_path / "a.h5"), ValueError, "2 models", "group=", "gm, other")
+    expect_one_line_error(lambda: read_opengm(tmp_path / "a.h5", group="third"), ValueError, "'third'")
     check_same_energies(mrf, read_opengm(tmp_path / "a.h5", group="other"))
     assert energy(mrf, [1]) == 1
 
@@ -97,24 +97,24 @@ def test_several_models_in_a_file_have_names(tmp_path):
         ({"values": [1, 2, 3, 4, 5, math.nan]}, ["NaN"]),
     ],
 )
-def test_what_is_no_opengm_model_is_refused(tmp_path, changes, words):
+def test_a_bad_opengm_model_is_refused(tmp_path, changes, words):
     path = make(tmp_path / "a.h5", **changes)
-    check_refused(lambda: read_opengm(path), ValueError, str(path), "is not an OpenGM model", *words)
+    expect_one_line_error(lambda: read_opengm(path), ValueError, str(path), "is not an OpenGM model", *words)
 
 
-def test_what_is_no_hdf5_is_refused(tmp_path):
+def test_a_file_that_is_not_hdf5_is_refused(tmp_path):
     (tmp_path / "a.h5").write_text("no HDF5")
-    check_refused(lambda: read_opengm(tmp_path / "a.h5"), ValueError, "a.h5 is not an OpenGM model")
+    expect_one_line_error(lambda: read_opengm(tmp_path / "a.h5"), ValueError, "a.h5 is not an OpenGM model")
 
 
-def test_an_array_that_is_only_claimed_is_not_allocated(tmp_path):
+def test_an_opengm_array_that_is_only_claimed_is_not_allocated(tmp_path):
     path = make(tmp_path / "a.h5", factors=None)
     with h5py.File(path, "a") as file:
         file.create_dataset("gm/factors", shape=(2**45,), dtype=np.uint64)
-    check_refused(lambda: read_opengm(path), ValueError, "claims 35184372088832 numbers", "too short")
+    expect_one_line_error(lambda: read_opengm(path), ValueError, "claims 35184372088832 numbers", "too short")
 
 
-def test_without_h5py_the_extra_is_named(tmp_path, monkeypatch):
+def test_opengm_without_h5py_names_the_extra_to_install(tmp_path, monkeypatch):
     path = make(tmp_path / "a.h5")
     monkeypatch.setitem(__import__("sys").modules, "h5py", None)
-    check_refused(lambda: read_opengm(path), ImportError, "h5py", "treefield[formats]")
+    expect_one_line_error(lambda: read_opengm(path), ImportError, "h5py", "treefield[formats]")

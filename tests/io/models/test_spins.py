@@ -8,7 +8,7 @@ from hypothesis import given
 
 import treefield as tf
 from graph_files import check_round_trip, check_same_energies, data_file, data_models, energy, labellings, spin_models
-from one_line import check_refused
+from one_line import expect_one_line_error
 from treefield.io import (
     max_cut,
     read_bqm,
@@ -50,17 +50,17 @@ def test_the_known_ground_state_of_a_chimera_file_has_its_energy():
 
 
 @given(mrf=spin_models(fields=False, offset=False))
-def test_max_cut_files_come_back(tmp_path_factory, mrf):
+def test_max_cut_files_come_back_with_the_same_energies(tmp_path_factory, mrf):
     check_round_trip(tmp_path_factory.mktemp("rudy"), ".mc", mrf, read_rudy, write_rudy)
 
 
 @given(mrf=spin_models())
-def test_coo_files_come_back(tmp_path_factory, mrf):
+def test_coo_files_come_back_with_the_same_energies(tmp_path_factory, mrf):
     check_round_trip(tmp_path_factory.mktemp("coo"), ".coo", mrf, read_coo, write_coo, **EXACT)
 
 
 @given(mrf=spin_models())
-def test_binary_models_come_back(tmp_path_factory, mrf):
+def test_binary_coo_and_qubo_files_come_back_with_the_same_energies(tmp_path_factory, mrf):
     def write(path, mrf, force):
         write_coo(path, mrf, vartype="BINARY", force=force)
 
@@ -73,7 +73,7 @@ def test_binary_models_come_back(tmp_path_factory, mrf):
 
 
 @given(mrf=spin_models())
-def test_dimod_files_come_back(tmp_path_factory, mrf):
+def test_bqm_files_come_back_with_the_same_energies(tmp_path_factory, mrf):
     check_round_trip(tmp_path_factory.mktemp("bqm"), ".bqm", mrf, read_bqm, write_bqm, **EXACT)
 
 
@@ -104,7 +104,7 @@ def test_dimod_variables_of_any_name_are_numbered(tmp_path):
 
 
 @given(mrf=spin_models())
-def test_what_dimod_writes_is_read(tmp_path_factory, mrf):
+def test_files_written_by_dimod_are_read(tmp_path_factory, mrf):
     dimod = pytest.importorskip("dimod")
     path = tmp_path_factory.mktemp("dimod") / "a.bqm"
     write_bqm(path, mrf)
@@ -128,7 +128,7 @@ def test_a_txt_file_is_known_by_its_first_line(tmp_path):
     assert read_model(file(tmp_path, "# vartype=SPIN\n0 0 1\n0 2 5\n")).size == 3
 
 
-def test_qubo_comments_and_offset(tmp_path):
+def test_qubo_files_may_have_comments_and_an_offset(tmp_path):
     mrf = read_qubo(file(tmp_path, "c hello\nc offset 2.5\np qubo 0 3 1 1\nc more\n1 1 4\n0 2 -1.5\n", "a.qubo"))
     assert energy(mrf, [1, 1, 1]) == 5 and energy(mrf, [0, 0, 0]) == 2.5
 
@@ -167,12 +167,12 @@ SPIN = "# vartype=SPIN\n"
         (read_bqm, "DIMODBQM\7\0\4\0\0\0[[[[", ["version is 7"]),
     ],
 )
-def test_bad_files_are_refused(tmp_path, read, text, words):
+def test_bad_spin_model_files_are_refused(tmp_path, read, text, words):
     path = file(tmp_path, text)
     if not words:
         assert read(path).size == 2
         return
-    check_refused(lambda: read(path), ValueError, str(path), *words)
+    expect_one_line_error(lambda: read(path), ValueError, str(path), *words)
 
 
 @pytest.mark.parametrize(
@@ -185,6 +185,6 @@ def test_bad_files_are_refused(tmp_path, read, text, words):
         (write_bqm, tf.GraphMRF([[0, np.inf]], np.zeros((0, 2), int), tf.Potts(1)), ["forbidden"]),
     ],
 )
-def test_what_the_formats_do_not_hold_is_refused(tmp_path, write, mrf, words):
-    check_refused(lambda: write(tmp_path / "model", mrf), ValueError, "cannot write", *words)
+def test_models_that_spin_formats_cannot_hold_are_refused(tmp_path, write, mrf, words):
+    expect_one_line_error(lambda: write(tmp_path / "model", mrf), ValueError, "cannot write", *words)
     assert not list(tmp_path.iterdir())

@@ -14,7 +14,7 @@ from treefield.io import read_cfn, read_wcsp, write_model
 
 pytest.importorskip("pytoulbar2", exc_type=ImportError)
 
-# toulbar2 keeps what it has read last: each problem needs a process of its own
+# toulbar2 keeps the problem that it has read last: each problem needs another process
 SOLVE = """
 import json, os, sys
 import pytoulbar2
@@ -54,13 +54,13 @@ def least(mrf):
 
 @settings(max_examples=10)
 @given(mrf=graph_models(kinds=("counts",)))
-def test_wcsp(tmp_path_factory, mrf):
+def test_toulbar2_finds_the_least_energy_of_our_wcsp_files(tmp_path_factory, mrf):
     check(tmp_path_factory.mktemp("wcsp") / "model.wcsp", mrf, 0)
 
 
 @settings(max_examples=10)
 @given(mrf=graph_models(kinds=("counts", "integers", "floats")))
-def test_cfn(tmp_path_factory, mrf):
+def test_toulbar2_finds_the_least_energy_of_our_cfn_files(tmp_path_factory, mrf):
     check(tmp_path_factory.mktemp("cfn") / "model.cfn", mrf, 1e-4, decimals=6)
 
 
@@ -73,7 +73,7 @@ def check(path, mrf, close, **options):
     assert found[1] == pytest.approx(best, abs=close) and energy(mrf, found[0]) == pytest.approx(found[1], abs=close)
 
 
-def test_the_same_labelling_has_the_same_energy(tmp_path):
+def test_toulbar2_gives_a_labelling_the_same_energy(tmp_path):
     rng = np.random.default_rng(0)
     tables = [rng.integers(0, 50, (3, 4)), rng.integers(0, 50, (4, 2))]
     mrf = tf.GraphMRF([rng.integers(0, 9, n) for n in (3, 4, 2)], [(0, 1), (1, 2)], tables, offset=5)
@@ -84,7 +84,7 @@ def test_the_same_labelling_has_the_same_energy(tmp_path):
         assert solved(path, *several) == [[x, energy(mrf, x)] for x in several]
 
 
-def test_uai_energies_differ_by_the_same(tmp_path):
+def test_toulbar2_shifts_all_energies_of_our_uai_files_alike(tmp_path):
     """toulbar2 divides each factor by its greatest potential, which shifts all energies alike."""
     rng = np.random.default_rng(1)
     tables = [rng.normal(0, 3, (3, 4)), rng.normal(0, 3, (4, 2))]

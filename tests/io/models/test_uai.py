@@ -17,7 +17,7 @@ from graph_files import (
     graph_models,
     labellings,
 )
-from one_line import check_refused
+from one_line import expect_one_line_error
 from treefield.io import read_evidence, read_mpe, read_uai, write_mpe, write_uai
 
 SMALL = """MARKOV
@@ -67,7 +67,7 @@ def small(folder, text=SMALL):
     return folder / "small.uai"
 
 
-def test_potentials_become_energies(tmp_path):
+def test_potentials_of_a_uai_file_become_energies(tmp_path):
     mrf = read_uai(small(tmp_path))
     assert mrf.label_counts.tolist() == [2, 3, 2] and mrf.edges.tolist() == [[0, 1], [2, 1]]
     for x in np.ndindex(2, 3, 2):
@@ -76,7 +76,7 @@ def test_potentials_become_energies(tmp_path):
 
 
 @pytest.mark.parametrize("name", data_models("uai/*.uai"))
-def test_the_energy_of_a_file_is_the_sum_over_its_factors(name):
+def test_the_energy_of_a_uai_file_is_the_sum_over_its_factors(name):
     path = data_file(name)
     mrf = read_uai(path)
     own = mrf.size - mrf.auxiliary
@@ -97,11 +97,13 @@ def agreeing(mrf, x, site):
 
 @pytest.mark.parametrize("values", ["potential", "log", "cost"])
 @given(mrf=graph_models())
-def test_what_is_read_back_is_written_to_the_same_bytes(tmp_path_factory, values, mrf):
+def test_a_uai_file_read_and_written_again_has_the_same_bytes(tmp_path_factory, values, mrf):
     folder = tmp_path_factory.mktemp("uai")
     close = {"rel": 1e-9, "abs": 1e-9} if values == "potential" else {"rel": 1e-13, "abs": 1e-9}
     if values == "potential" and any(too_steep(mrf)):
-        check_refused(lambda: write_uai(folder / "a.uai", mrf), ValueError, "a.uai", "potential", 'values="log"')
+        expect_one_line_error(
+            lambda: write_uai(folder / "a.uai", mrf), ValueError, "a.uai", "potential", 'values="log"'
+        )
         return
     check_round_trip(
         folder,
@@ -122,17 +124,17 @@ def too_steep(mrf):
 
 
 @given(st.floats(1e-290, 1e290))
-def test_twelve_digits_of_a_potential_come_back(value):
+def test_a_potential_in_a_uai_file_keeps_twelve_digits(value):
     text = f"{value:.12g}"
     cost = -math.log(float(text))
     assert f"{math.exp(-cost):.12g}" == text
 
 
-def test_a_constant_and_steep_tables_are_shared_out_among_the_sites(tmp_path):
+def test_a_uai_constant_and_steep_tables_are_divided_among_the_sites(tmp_path):
     mrf = tf.GraphMRF([[5000.0, 5001], [0, 2]], [(0, 1)], np.array([[-900.0, -901], [-902, -900]]), offset=-4000)
     write_uai(tmp_path / "a.uai", mrf)
     check_same_energies(mrf, read_uai(tmp_path / "a.uai"), abs=1e-8)
-    check_refused(
+    expect_one_line_error(
         lambda: write_uai(tmp_path / "b.uai", tf.GraphMRF([[0.0, 800]], np.zeros((0, 2), int), tf.Potts(1))),
         ValueError,
         'values="log"',
@@ -140,7 +142,7 @@ def test_a_constant_and_steep_tables_are_shared_out_among_the_sites(tmp_path):
     assert not (tmp_path / "b.uai").exists()
 
 
-def test_bayes_and_logarithms(tmp_path):
+def test_uai_files_of_bayes_networks_logarithms_and_costs_are_read(tmp_path):
     path = small(tmp_path, "BAYES 2 2 2 2 1 0 2 0 1 2 0.25 0.75 4 0.5 0.5 0 1")
     assert energy(read_uai(path), [0, 1]) == pytest.approx(-math.log(0.125))
     path = small(tmp_path, "MARKOV 1 3 1 1 0 3 -1 -inf 0")
@@ -161,7 +163,7 @@ def test_evidence_forbids_the_other_labels(tmp_path, text):
 
 
 @pytest.mark.parametrize("text", ["0", "", "1 0", "1\n0\n"])
-def test_no_evidence(tmp_path, text):
+def test_an_empty_evidence_file_has_no_evidence(tmp_path, text):
     (tmp_path / "e.evid").write_text(text)
     assert read_evidence(tmp_path / "e.evid") == {}
 
@@ -178,13 +180,13 @@ def test_no_evidence(tmp_path, text):
         ("1 0 -1", ["line 1 ('-1')"]),
     ],
 )
-def test_bad_evidence_is_refused(tmp_path, text, words):
+def test_a_bad_evidence_file_is_refused(tmp_path, text, words):
     (tmp_path / "e.evid").write_text(text)
     call = lambda: read_uai(small(tmp_path), evidence=tmp_path / "e.evid")  # noqa: E731
-    check_refused(call, ValueError, "e.evid", *words)
+    expect_one_line_error(call, ValueError, "e.evid", *words)
 
 
-def test_mpe_answers(tmp_path):
+def test_mpe_answers_are_written_read_and_checked(tmp_path):
     write_mpe(tmp_path / "a.MPE", np.array([1, 0, 12], np.int32))
     assert (tmp_path / "a.MPE").read_text() == "MPE\n3 1 0 12\n"
     assert read_mpe(tmp_path / "a.MPE").tolist() == [1, 0, 12]
@@ -192,8 +194,8 @@ def test_mpe_answers(tmp_path):
     assert read_mpe(tmp_path / "b.MPE").tolist() == [1, 0]
     for text, words in {"MAR 1": ["begin with MPE"], "MPE 3 1": ["ends before labels"], "MPE": ["no answer"]}.items():
         (tmp_path / "c.MPE").write_text(text)
-        check_refused(lambda: read_mpe(tmp_path / "c.MPE"), ValueError, "c.MPE", *words)
-    check_refused(lambda: write_mpe(tmp_path / "d.MPE", [[0]]), ValueError, "(sites,)", "(1, 1)")
+        expect_one_line_error(lambda: read_mpe(tmp_path / "c.MPE"), ValueError, "c.MPE", *words)
+    expect_one_line_error(lambda: write_mpe(tmp_path / "d.MPE", [[0]]), ValueError, "(sites,)", "(1, 1)")
 
 
 @pytest.mark.parametrize(
@@ -217,18 +219,18 @@ def test_mpe_answers(tmp_path):
         ("MARKOV", "MARKOV\0", ["no text"]),
     ],
 )
-def test_what_is_no_uai_model_is_refused(tmp_path, old, new, words):
+def test_a_bad_uai_file_is_refused(tmp_path, old, new, words):
     path = small(tmp_path, SMALL.replace(old, new))
-    check_refused(lambda: read_uai(path), ValueError, str(path), "is not a UAI model", *words)
+    expect_one_line_error(lambda: read_uai(path), ValueError, str(path), "is not a UAI model", *words)
 
 
-def test_labels_that_are_only_claimed_are_not_allocated(tmp_path):
+def test_uai_labels_that_are_only_claimed_are_not_allocated(tmp_path):
     path = small(tmp_path, "MARKOV 2 2000000000 2000000000 0")
-    check_refused(lambda: read_uai(path), ValueError, "claims", "4000000000 costs")
+    expect_one_line_error(lambda: read_uai(path), ValueError, "claims", "4000000000 costs")
 
 
-def test_other_values_are_refused(tmp_path):
-    check_refused(lambda: read_uai(small(tmp_path), values="odds"), ValueError, "'potential', 'log', 'cost'")
-    check_refused(lambda: write_uai(tmp_path / "a.uai", np.zeros(3)), TypeError, "GraphMRF", "ndarray")
+def test_uai_refuses_unknown_values_and_other_models(tmp_path):
+    expect_one_line_error(lambda: read_uai(small(tmp_path), values="odds"), ValueError, "'potential', 'log', 'cost'")
+    expect_one_line_error(lambda: write_uai(tmp_path / "a.uai", np.zeros(3)), TypeError, "GraphMRF", "ndarray")
     grid = tf.GridMRF(np.zeros((2, 2, 2)), tf.Potts(1))
-    check_refused(lambda: write_uai(tmp_path / "a.uai", grid), TypeError, "GraphMRF", "save_model writes grids")
+    expect_one_line_error(lambda: write_uai(tmp_path / "a.uai", grid), TypeError, "GraphMRF", "save_model writes grids")

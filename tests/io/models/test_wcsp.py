@@ -8,7 +8,7 @@ from hypothesis import given
 
 import treefield as tf
 from graph_files import check_round_trip, data_file, energy, graph_models, labellings
-from one_line import check_refused
+from one_line import expect_one_line_error
 from treefield.io import read_wcsp, write_wcsp
 
 SMALL = """small 3 3 4 20
@@ -48,7 +48,7 @@ def naive(path, x):
     return total
 
 
-def test_costs_from_the_upper_bound_on_are_forbidden_and_functions_are_shared(tmp_path):
+def test_wcsp_costs_from_the_upper_bound_on_are_forbidden_and_functions_are_shared(tmp_path):
     mrf = read_wcsp(small(tmp_path))
     inf = math.inf
     assert [costs.tolist() for costs in mrf.unaries] == [[5, 1], [0, 0, 0], [0, 0]] and mrf.offset == 7
@@ -65,16 +65,16 @@ def test_the_energy_of_celar_is_the_sum_over_its_functions():
 
 
 @given(mrf=graph_models(kinds=("counts",)))
-def test_what_is_read_back_is_written_to_the_same_bytes(tmp_path_factory, mrf):
+def test_a_wcsp_file_read_and_written_again_has_the_same_bytes(tmp_path_factory, mrf):
     check_round_trip(tmp_path_factory.mktemp("wcsp"), ".wcsp", mrf, read_wcsp, write_wcsp)
 
 
-def test_negative_costs_are_raised_as_far_as_the_constant_allows(tmp_path):
+def test_write_wcsp_raises_negative_costs_as_far_as_the_constant_allows(tmp_path):
     pairs = np.array([[-3.0, 0], [0, math.inf]])
     mrf = tf.GraphMRF([[0, 2], [4, -1]], [(0, 1)], pairs, offset=6)
     check_round_trip(tmp_path, ".wcsp", mrf, read_wcsp, write_wcsp)
     lower = tf.GraphMRF([[0, 2], [4, -1]], [(0, 1)], pairs, offset=3)
-    check_refused(lambda: write_wcsp(tmp_path / "b.wcsp", lower), ValueError, "constant", "-1", "CFN")
+    expect_one_line_error(lambda: write_wcsp(tmp_path / "b.wcsp", lower), ValueError, "constant", "-1", "CFN")
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_negative_costs_are_raised_as_far_as_the_constant_allows(tmp_path):
         (tf.GraphMRF([[0, 2.0**52]] * 3, np.zeros((0, 2), int), tf.Potts(1)), ["beyond 2**53"]),
     ],
 )
-def test_what_has_no_integer_costs_is_refused(tmp_path, mrf, words):
-    check_refused(lambda: write_wcsp(tmp_path / "a.wcsp", mrf), ValueError, "a.wcsp", *words)
+def test_write_wcsp_refuses_costs_that_are_not_integers(tmp_path, mrf, words):
+    expect_one_line_error(lambda: write_wcsp(tmp_path / "a.wcsp", mrf), ValueError, "a.wcsp", *words)
     assert not list(tmp_path.iterdir())
 
 
@@ -112,11 +112,11 @@ def test_what_has_no_integer_costs_is_refused(tmp_path, mrf, words):
         ("20 3\n", "20 3e15\n", ["ends before the tuples"]),
     ],
 )
-def test_what_is_no_wcsp_model_is_refused(tmp_path, old, new, words):
+def test_a_bad_wcsp_file_is_refused(tmp_path, old, new, words):
     path = small(tmp_path, SMALL.replace(old, new))
-    check_refused(lambda: read_wcsp(path), ValueError, str(path), "is not a WCSP model", *words)
+    expect_one_line_error(lambda: read_wcsp(path), ValueError, str(path), "is not a WCSP model", *words)
 
 
-def test_tables_that_are_only_claimed_are_not_allocated(tmp_path):
+def test_wcsp_tables_that_are_only_claimed_are_not_allocated(tmp_path):
     path = small(tmp_path, "big 2 200000 1 5\n200000 200000\n2 0 1 0 0\n")
-    check_refused(lambda: read_wcsp(path), ValueError, "claims tables", "40000000000 costs")
+    expect_one_line_error(lambda: read_wcsp(path), ValueError, "claims tables", "40000000000 costs")

@@ -134,7 +134,7 @@ def test_folder_that_vanishes_is_created_again(folder, capsys):
     assert call() == 0 and capsys.readouterr().err == ""
 
 
-def test_all_kernels_are_in_the_reported_folder_under_names_of_their_own(folder):
+def test_all_kernels_are_in_the_reported_folder_under_different_names(folder):
     from treefield.kernels.graph.energy import graph_energy
     from treefield.kernels.grid.energy import unary_energy
 

@@ -114,13 +114,13 @@ class GraphBackend(GraphCosts):
     def search_bytes(self) -> dict[tuple[str, str | None], int]:
         """Memory for tree sets and the dual, roughly, by (memory, arithmetic): the fastest first."""
         trees = 2 * self.tree_bytes  # as much again for jumps
-        return {("auto", "auto"): trees + message_bytes(self), ("auto", None): trees}
+        return {("auto", "exact"): trees + message_bytes(self), ("auto", None): trees}
 
     def beliefs(self) -> GraphBeliefs:
         """Messages of belief propagation."""
         return GraphBeliefs(self)
 
-    def dual(self, arithmetic: str = "auto", *, to_float64: bool = False) -> GraphDual:
+    def dual(self, arithmetic: str = "auto") -> GraphDual:
         """Tree-reweighted messages, always in float64."""
         return GraphDual(self, arithmetic)
 

@@ -26,8 +26,9 @@ _NO_COST = 2.0**20  # the total where nothing costs anything, so that forbidden 
 
 
 class GraphCosts(Labellings):
-    """Checked arrays of a graph: the unary costs of all sites one after the other, the number of labels of each site,
-    and the edges. Labellings have the given shape.
+    """Checked arrays of a graph: unary costs site after site, the label count of each site, and the edges.
+
+    Labellings have the given shape.
 
     Attributes
     ----------

@@ -14,14 +14,20 @@ from treefield.validation import as_choice, as_flat_output
 
 
 class GraphDual:
-    """Tree-reweighted messages that tighten a lower bound on the energy, all 0 at first. The edges are shared out among
-    chains of sites of rising numbers. Memory: a float64 for each label of each edge, rounded up to eight."""
+    """Tree-reweighted messages, all 0 at first, that tighten a lower bound on the energy.
+
+    The edges are divided among chains of sites of rising numbers. Memory: a float64 for each label of each edge,
+    rounded up to eight.
+    """
 
     def __init__(self, costs: GraphCosts, arithmetic: str = "auto") -> None:
         from treefield.kernels.graph import messages as kernels
         from treefield.kernels.simd.jit import as_compile_time
 
-        if as_choice(arithmetic, "arithmetic", ("auto", "int16", "float32", "float64")) not in ("auto", "float64"):
+        if as_choice(arithmetic, "arithmetic", ("auto", "exact", "int16", "float32", "float64")) in (
+            "int16",
+            "float32",
+        ):
             raise ValueError(f'arithmetic={arithmetic!r} goes with grids; messages of a graph are "float64"')
         self._costs, self._graph = costs, costs.kernel_graph
         self._messages = new_messages(costs, shared=True)
@@ -32,16 +38,15 @@ class GraphDual:
             kernels.pass_backward(nothing, self._messages)
 
     def iterate(self, x: np.ndarray) -> float:
-        """One pass forward, whose decoding is written to the int32 labelling `x`, and one back; returns the bound,
-        which never falls."""
+        """Pass forward, decoding to the int32 labelling `x`, and backward; returns the bound, which never falls."""
         from treefield.kernels.graph.messages import pass_backward, pass_forward
 
         pass_forward(self._graph, self._messages, as_flat_output(x, self._costs))
         least, rounding = pass_backward(self._graph, self._messages)
         rounding += self._costs.message_error + 2 * EPS * (abs(least) + abs(self._costs.offset))
         self.margin = rounding
-        found = least + self._costs.offset - rounding
-        self.bound = max(self.bound, tightened(found, self._costs.is_whole))
+        bound = least + self._costs.offset - rounding
+        self.bound = max(self.bound, tightened(bound, self._costs.is_whole))
         return self.bound
 
     def refine(self, gap: float) -> bool:

@@ -14,9 +14,11 @@ _PADDING = 8
 
 
 class EdgeLayout(NamedTuple):
-    """How kernels see a cost that edges share: the name of its graph rule in `treefield.kernels.rules.registry`; the
-    parameters of the rule in `positions`, or the `table`; and, if there is no table, the largest cost among the labels
-    up to each label."""
+    """A cost that edges share, as kernels see it.
+
+    `kind` is the name of its graph rule in `treefield.kernels.rules.registry`. The parameters of the rule are in
+    `positions`, or in `table`; without a table, `largest_costs` is the largest cost among the labels up to each label.
+    """
 
     kind: str
     positions: np.ndarray = np.zeros(1)
@@ -65,8 +67,10 @@ class Edges:
         return self.weights[edge] * rows[:, :second].astype(np.float64)
 
     def measure(self, counts: np.ndarray) -> tuple[float, bool, float]:
-        """The largest finite cost of an edge, given the label counts of all sites; whether any is forbidden; and what
-        all may add up to."""
+        """The largest finite cost of an edge, whether any is forbidden, and a bound on the sum of all.
+
+        `counts` are the label counts of all sites.
+        """
         if not len(self.sites):
             return 0.0, False, 0.0
         infinite = self.has_tables and bool(np.isinf(self.tables).any())
@@ -93,8 +97,10 @@ class Edges:
         return largest_finite(self.tables)
 
     def message_error(self) -> float:
-        """How far rounding can raise the messages over all edges, one over each, in float64, beyond a few roundings of
-        each number."""
+        """How far rounding in float64 can raise the messages over all edges, one over each.
+
+        A few roundings of each number are not included.
+        """
         from treefield.kernels.rules.registry import graph_rule
 
         error = graph_rule(self.kind).message_error(self.positions) * self._largest_cost()
@@ -114,8 +120,10 @@ class Edges:
 
 
 def shared_edges(sites: np.ndarray, weights: np.ndarray, pairwise: PairwiseCost, counts: np.ndarray) -> Edges:
-    """Edges of one pairwise cost, whose own weight becomes part of theirs. Parallel edges are merged: their cost must
-    be symmetric unless they all point the same way."""
+    """Edges of one pairwise cost, whose own weight becomes part of theirs.
+
+    Parallel edges are merged: their cost must be symmetric unless they all point the same way.
+    """
     n_labels = int(counts.max())
     is_whole = pairwise.is_whole() and all_integral(np.append(weights, pairwise.weight))
     is_loop = (sites[:, 0] == sites[:, 1]) & (weights != 0)
@@ -202,8 +210,11 @@ def _padded(tables: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
 
 
 def number_pairs(sites: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Number the pairs of sites in the order in which they first appear: each edge's pair, each pair's first edge, and
-    whether an edge goes the other way than the first of its pair."""
+    """Number the pairs of sites in the order in which they first appear.
+
+    Returns the pair of each edge, the first edge of each pair, and whether an edge is reversed with respect to the
+    first of its pair.
+    """
     low, high = sites.min(axis=1, initial=2**31 - 1), sites.max(axis=1, initial=0)
     keys = low.astype(np.int64) << 32 | high
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)

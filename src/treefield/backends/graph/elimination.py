@@ -19,8 +19,10 @@ _LARGEST = 2**22  # entries of one table
 
 
 def elimination_order(graph: GraphCosts, max_entries: float) -> list[int] | None:
-    """In which order to eliminate the sites, each time one whose table is small; None if that needs more than
-    `max_entries` entries in all, or too many in one table."""
+    """An order of elimination that picks a site with a small table each time; None if the tables are too large.
+
+    They are if all together have more than `max_entries` entries, or one alone too many.
+    """
     if graph.size > _MOST_SITES:
         return None
     around: list[set[int]] = [set() for _ in range(graph.size)]
@@ -31,11 +33,11 @@ def elimination_order(graph: GraphCosts, max_entries: float) -> list[int] | None
     limit = math.log2(_LARGEST)
 
     def rank(site: int) -> tuple[float, int]:
-        beside = around[site]
-        size = sizes[site] + sum(sizes[other] for other in beside)
+        neighbours = around[site]
+        size = sizes[site] + sum(sizes[other] for other in neighbours)
         if graph.size > _FILL_SITES or size > limit:
             return size, 0
-        return size, sum(len(beside) - 1 - len(beside & around[other]) for other in beside)
+        return size, sum(len(neighbours) - 1 - len(neighbours & around[other]) for other in neighbours)
 
     ranks = {site: rank(site) for site in range(graph.size)}
     order, total = [], 0.0
@@ -45,10 +47,10 @@ def elimination_order(graph: GraphCosts, max_entries: float) -> list[int] | None
         total += 2.0**size
         if size > limit or total > max_entries:
             return None
-        beside = around[site]
-        changed = set(beside)
-        for other in beside:
-            around[other] |= beside
+        neighbours = around[site]
+        changed = set(neighbours)
+        for other in neighbours:
+            around[other] |= neighbours
             around[other] -= {site, other}
             if graph.size <= _FILL_SITES:
                 changed |= around[other]
@@ -68,25 +70,25 @@ def eliminate_in_order(graph: GraphCosts, order: list[int]) -> np.ndarray:
     """The labelling of least energy."""
     step = {site: number for number, site in enumerate(order)}
     tables: list[list[tuple[tuple[int, ...], np.ndarray]]] = [[] for _ in order]
-    big = graph.forbidden_cost
+    forbidden_cost = graph.forbidden_cost
 
     def add(scope: tuple[int, ...], table: np.ndarray) -> None:
         """Hand a table, its axes in the order of elimination, to the first of its sites."""
         tables[step[scope[0]]].append((scope, table))
 
     for site, costs in enumerate(graph.unaries):
-        add((site,), np.minimum(costs, big))
+        add((site,), np.minimum(costs, forbidden_cost))
     for edge, (first, second) in enumerate(graph.edges.tolist()):
-        costs = np.minimum(graph.edge_costs(edge), big)
+        costs = np.minimum(graph.edge_costs(edge), forbidden_cost)
         add((first, second), costs) if step[first] < step[second] else add((second, first), costs.T)
     choices: list[tuple[tuple[int, ...], np.ndarray]] = []
     for site in order:
-        found = tables[step[site]]
-        scope = tuple(sorted({other for sites, _ in found for other in sites}, key=step.__getitem__))
+        own_tables = tables[step[site]]
+        scope = tuple(sorted({other for sites, _ in own_tables for other in sites}, key=step.__getitem__))
         total = np.zeros([int(graph.label_counts[other]) for other in scope])
-        for sites, table in found:
+        for sites, table in own_tables:
             total += table.reshape([int(graph.label_counts[other]) if other in sites else 1 for other in scope])
-        found.clear()
+        own_tables.clear()
         best = total.argmin(axis=0)
         choices.append((scope[1:], best.astype(np.min_scalar_type(len(total)))))
         if len(scope) > 1:

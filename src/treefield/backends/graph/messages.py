@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 
 class GraphBeliefs:
-    """The messages of belief propagation, all 0 at first. Memory: a float64 for each label at either end of each edge,
-    rounded up to eight; twice that once they are updated in parallel."""
+    """The messages of belief propagation, all 0 at first.
+
+    Memory: a float64 for each label at either end of each edge, rounded up to eight; twice that once they are updated
+    in parallel.
+    """
 
     def __init__(self, costs: GraphCosts) -> None:
         from treefield.kernels.graph import messages as kernels
@@ -44,7 +47,7 @@ class GraphBeliefs:
         return float(change)
 
     def update_in_turn(self, damping: float) -> float:
-        """Those of one site after the other, forth and back, from those just made; returns the greatest change."""
+        """Update the messages site by site, forward and backward, each from the newest; returns the greatest change."""
         from treefield.kernels.graph.messages import update_in_turn
 
         return float(update_in_turn(self._graph, self._messages, damping))

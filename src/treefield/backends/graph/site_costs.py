@@ -1,5 +1,7 @@
-"""The costs of a graph's labels given the labels around them, and what can be done by them: single-site search,
-sampling, exact search on forests."""
+"""The costs of a graph's labels given the labels around them, and the searches that use them.
+
+These are single-site search, sampling, and exact search on forests.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from numpy.typing import DTypeLike
 
 from treefield.backends.graph.costs import GraphCosts
 from treefield.backends.grid.schedules import LANES
-from treefield.validation import as_flat_labels, as_real_scalar
+from treefield.validation import as_flat_labels, as_non_negative
 
 if TYPE_CHECKING:
     from treefield.kernels.graph.forests import GraphForest
@@ -26,13 +28,12 @@ _NEGLIGIBLE = 64.0  # a probability of two to minus that
 
 
 def site_costs(costs: GraphCosts) -> SiteCosts:
-    """Those of a graph, by the kernels that suit it."""
+    """The conditional costs of a graph, with the kernels for spins if every site has two labels."""
     return _SpinCosts(costs) if costs.n_labels == 2 and costs.has_uniform_labels else _LabelCosts(costs)
 
 
 class PlannedForests:
-    """Forests planned for search, as kernels see them: the trees of all forests one after the other, and where each
-    forest begins.
+    """Forests in the layout of the kernels: the trees of all forests, and where each forest begins.
 
     A `number` below `MAX_CACHED`, different for each forest of a tree set, lets the solver cache messages here and
     recompute them only where labels have changed.
@@ -66,8 +67,10 @@ class PlannedForests:
 
 
 class SiteCosts(abc.ABC):
-    """Kept from one labelling to the next: only what has changed is computed again. The result does not depend on
-    earlier labellings, since all sums are exact, of multiples of the model's unit."""
+    """Conditional costs that are kept between labellings: only what has changed is computed again.
+
+    The result does not depend on earlier labellings: all sums are exact, of multiples of the model's unit.
+    """
 
     _state: ConditionalCosts | Spins
 
@@ -154,20 +157,26 @@ class SiteCosts(abc.ABC):
         return self._buffers[name]
 
     def solve(self, forest: PlannedForests, check: bool = True, reverse: bool = False) -> float:
-        """Solve every tree of a forest exactly, with `reverse` the last one first; return the change of energy, never
-        positive with `check`."""
+        """Solve every tree of a forest exactly; returns the energy change, never positive with `check`.
+
+        With `reverse` the last tree comes first.
+        """
         if not forest.is_cached:
             self._dirty[forest.sites] |= forest.dirty_bit
         return self._solve(forest, np.zeros(1), np.uint64(0), check, reverse)
 
     def draw_trees(self, forests: PlannedForests, temperatures: np.ndarray, seed: int) -> float:
-        """Solve one of the forests, drawn anew, for each of the temperatures: with noise on every cost, as if its
-        labels were drawn at that temperature; returns the energy change."""
+        """Solve a random one of the forests for each temperature, with noise on its costs; returns the energy change.
+
+        The noise is such that labels are drawn about as at that temperature.
+        """
         return self._solve(forests, np.asarray(temperatures, np.float64), np.uint64(seed))
 
     def draw(self, order: np.ndarray, temperatures: np.ndarray, seed: int) -> float:
-        """For each of the temperatures, none of them 0, draw each site in turn with probabilities proportional to
-        exp(-cost / temperature); returns the energy change."""
+        """Draw each site in turn, once for each of the temperatures; returns the energy change.
+
+        The probability of a label is proportional to exp(-cost / temperature); no temperature is 0.
+        """
         heats = math.log2(math.e) / np.asarray(temperatures, np.float64)
         with np.errstate(divide="ignore"):
             limits = _NEGLIGIBLE / heats
@@ -255,11 +264,11 @@ class SiteSampler:
         self._order = np.arange(costs.size, dtype=np.int32)
 
     def sample(self, x: np.ndarray, temperature: float, rng: np.random.Generator) -> float:
-        """Draw every site once given its neighbours, in place on an int32 labelling; returns the energy change. A
-        temperature of 0 takes the cheapest label, that of infinity any that is not forbidden."""
-        temperature = as_real_scalar(temperature, "temperature", infinite=True)
-        if temperature < 0:
-            raise ValueError(f"temperature must be at least 0, got {temperature:g}")
+        """Draw every site once given its neighbours, in place on an int32 labelling; returns the energy change.
+
+        A temperature of 0 takes the cheapest label, that of infinity any that is not forbidden.
+        """
+        temperature = as_non_negative(temperature, "temperature", infinite=True)
         if temperature > 0:
             return self.cool(x, np.array([temperature]), rng)
         with self._site_costs.for_labelling(x) as costs:

@@ -11,7 +11,7 @@ from treefield.backends.graph.site_costs import PlannedForests, site_costs
 from treefield.backends.shared import Labellings, as_site_lists
 from treefield.errors import CycleError
 from treefield.protocols import Trees
-from treefield.validation import as_choice, thread_count
+from treefield.validation import as_choice, as_thread_count
 
 if TYPE_CHECKING:
     from treefield.kernels.graph.forests import GraphForest
@@ -30,7 +30,7 @@ def check_options(
     """Raise for options that a tree set of a graph does not take, before any work."""
     as_choice(order, "order", ("fixed", "random"))
     as_choice(memory, "memory", ("auto", "low"))
-    thread_count(threads)
+    as_thread_count(threads)
     if isinstance(trees, str):
         if trees not in NAMES:
             names = ", ".join(map(repr, NAMES))
@@ -109,8 +109,10 @@ class GraphForests:
     def sweep(
         self, x: np.ndarray, rng: np.random.Generator | None = None, check: bool = True, reverse: bool = False
     ) -> float:
-        """Solve every tree once, in place, with `reverse` the last tree of the last forest first; return the change of
-        energy, never positive with `check`."""
+        """Solve every tree once, in place; returns the energy change, never positive with `check`.
+
+        With `reverse` the last tree of the last forest comes first.
+        """
         if self._is_fresh:
             self._draw(np.random.default_rng(0) if rng is None else rng)
         order = list(range(len(self._forests)))[:: -1 if reverse else 1]
@@ -174,8 +176,11 @@ class ForestSampler:
 
 
 def block_order(size: int, rng: np.random.Generator) -> np.ndarray:
-    """The sites in random blocks: sites of near numbers are often neighbours, and a forest that grows along them is
-    larger, and drawn faster, than one that grows everywhere at once."""
+    """The sites in random blocks of consecutive numbers.
+
+    Sites of near numbers are often neighbours: a forest that grows along them is larger, and drawn faster, than one
+    that grows everywhere at once.
+    """
     block = int(2 ** rng.integers(_BLOCKS))
     order = np.arange(size, dtype=np.int32)[:: -1 if rng.integers(2) else 1]
     whole = order[: size // block * block].reshape(-1, block)
@@ -206,8 +211,10 @@ def planned_forest(costs: GraphCosts, wanted: np.ndarray) -> GraphForest | None:
 
 
 def drawn_trees(costs: GraphCosts, order: np.ndarray, is_reversed: bool) -> GraphForest:
-    """All sites cut into induced trees, around the sites in that order. If `is_reversed`, neighbours are tried in
-    reverse order."""
+    """All sites cut into induced trees, around the sites in the given order.
+
+    If `is_reversed`, neighbours are tried in reverse order.
+    """
     from treefield.kernels.graph.forests import split_into_trees
 
     graph, forest = costs.kernel_graph, _empty_forest(costs.size)

@@ -6,7 +6,7 @@ import numpy as np
 
 from treefield.backends.grid.costs import GridCosts
 from treefield.backends.grid.dual import GridDual, dual_bytes
-from treefield.backends.grid.fixed_point import possible
+from treefield.backends.grid.fixed_point import exact_arithmetics, possible_arithmetics
 from treefield.backends.grid.forests import GridForests, forest_bytes
 from treefield.backends.grid.lines import solve_lines_alone
 from treefield.backends.grid.marginals import LineMarginals
@@ -124,9 +124,10 @@ class GridBackend(GridCosts):
 
     def search_bytes(self) -> dict[tuple[str, str | None], int]:
         """Memory for tree sets and the dual, roughly, by (memory, arithmetic): the fastest first."""
-        arithmetics = list(possible(self))
+        arithmetics = list(possible_arithmetics(self))
         packed = tree_set_bytes(self, "auto")
         return {
+            ("auto", "exact"): packed + dual_bytes(self, exact_arithmetics(self)),
             ("auto", "auto"): packed + dual_bytes(self, arithmetics),
             ("auto", arithmetics[0]): packed + dual_bytes(self, arithmetics[:1]),
             ("auto", None): packed,
@@ -137,9 +138,9 @@ class GridBackend(GridCosts):
         """Messages of belief propagation."""
         return GridBeliefs(self)
 
-    def dual(self, arithmetic: str = "auto", *, to_float64: bool = False) -> GridDual:
-        """Tree-reweighted messages; with `to_float64`, "auto" may end in float64, to close the gap to rounding."""
-        return GridDual(self, arithmetic, to_float64=to_float64)
+    def dual(self, arithmetic: str = "auto") -> GridDual:
+        """Tree-reweighted messages: see `GridDual` for the arithmetics."""
+        return GridDual(self, arithmetic)
 
     def sampler(self) -> Checkerboard:
         """Single sites, drawn given their neighbours."""

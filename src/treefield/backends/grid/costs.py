@@ -20,7 +20,6 @@ from treefield.backends.shared import (
     finite_range,
     largest_finite,
 )
-from treefield.kernels.rules.rule import Rule
 from treefield.validation import all_integral
 
 if TYPE_CHECKING:
@@ -31,8 +30,9 @@ _EXACT_IN_FLOAT32 = 2.0**24
 
 
 class GridCosts(Labellings):
-    """Checked arrays of a grid: `unary` (shape + labels), the pairwise cost, the lattice of its edges and their
-    weights, one number or array for each direction.
+    """Checked arrays of a grid: `unary` (shape + labels), the pairwise cost, and the lattice with its weights.
+
+    The weights are one number or array for each direction of edges.
 
     Attributes
     ----------
@@ -122,8 +122,11 @@ class GridCosts(Labellings):
         return self.pairwise.rule(self.n_labels, dtype, self._weight_range)
 
     def kernel_grid(self) -> Grid:
-        """Shapes, strides and edge weights for kernels. The directions along the axes come first: kernels that know no
-        others see these edges, and not those from the last site to the first."""
+        """Shapes, strides and edge weights in the layout of the kernels.
+
+        The directions along the axes come first: kernels that know no others see these edges, and not those from the
+        last site to the first.
+        """
         from treefield.kernels.grid.energy import Grid
 
         axes = range(len(self.shape))
@@ -145,8 +148,10 @@ class GridCosts(Labellings):
         return [self.pairwise.weight * factor for factor in self._factors()]
 
     def graph_edges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """All edges as pairs of flat site indices, their weights without the pairwise cost's own, and their tables,
-        None where they share one pairwise cost."""
+        """All edges as pairs of flat site indices, their weights and their tables.
+
+        The weights are without the pairwise cost's own; the tables are None where all edges share one pairwise cost.
+        """
         pairs = [np.stack(self.lattice.ends(number), axis=-1) for number in range(len(self.lattice.steps))]
         sites = np.concatenate([pair.reshape(-1, 2) for pair in pairs])
         weights = np.concatenate([weight.reshape(-1) for weight in self._factors()])

@@ -11,11 +11,12 @@ import numpy as np
 from treefield.backends.grid.costs import GridCosts
 from treefield.backends.grid.fixed_point import (
     ARITHMETICS,
+    exact_arithmetics,
     fixed_point,
     integer_scale,
     is_positive,
     least_finite,
-    possible,
+    possible_arithmetics,
     raised_costs,
 )
 from treefield.backends.grid.schedules import LANES
@@ -37,17 +38,18 @@ class GridDual:
     """Messages that tighten a lower bound on the energy, all 0 at first.
 
     In "int16" and "float32" all costs are integers: times a scale, rounded down, so that the bound is proved whatever
-    is rounded. "float64" takes any costs; there a margin for rounding is taken off. "auto" is the first of these that
-    can hold the costs. Memory: per site and label one number for the cost and one for each axis.
+    is rounded. "float64" takes any costs; there a margin for rounding is taken off. "auto" begins with the first of
+    these that can hold the costs; "exact" does too, and goes on to float64 where only that can close the gap. Memory:
+    per site and label one number for the cost and one for each axis.
     """
 
-    def __init__(self, costs: GridCosts, arithmetic: str = "auto", *, to_float64: bool = False) -> None:
+    def __init__(self, costs: GridCosts, arithmetic: str = "auto") -> None:
         self._costs = costs
-        as_choice(arithmetic, "arithmetic", ("auto", *ARITHMETICS))
+        as_choice(arithmetic, "arithmetic", ("auto", "exact", *ARITHMETICS))
         if arithmetic == "auto":
-            self._finer = list(possible(costs).items())
-            if to_float64 and not costs.is_whole and self._finer[-1][0] != "float64":
-                self._finer.append(("float64", 1.0))
+            self._finer = list(possible_arithmetics(costs).items())
+        elif arithmetic == "exact":
+            self._finer = list(exact_arithmetics(costs).items())
         else:
             scale, reason = fixed_point(costs, arithmetic)
             if reason:
@@ -138,8 +140,7 @@ class GridDual:
         to_strips(self._strips, np.ascontiguousarray(values, out.dtype).reshape(-1), out)
 
     def iterate(self, x: np.ndarray) -> float:
-        """One pass forward, whose decoding is written to the int32 labelling `x`, and one back; returns the bound,
-        which never falls."""
+        """Pass forward, decoding to the int32 labelling `x`, and backward; returns the bound, which never falls."""
         from treefield.kernels.grid.dual import pass_backward, pass_forward
         from treefield.kernels.grid.strips import from_strips
 
@@ -150,8 +151,8 @@ class GridDual:
         from_strips(self._strips, flat)
         raised = pass_backward(self._strips, self._rule, self._scratch) / self._scale
         self.margin = self._margin + 2 * EPS * (abs(self._constant) + abs(raised))
-        found = self._constant + raised - self.margin
-        self.bound = max(self.bound, tightened(found, self._costs.is_whole))
+        bound = self._constant + raised - self.margin
+        self.bound = max(self.bound, tightened(bound, self._costs.is_whole))
         return self.bound
 
     def refine(self, gap: float) -> bool:

@@ -23,17 +23,24 @@ _TINY = 1e-200
 _NUDGE = 1 + 1e-12  # so that integers that rounding has lowered are not rounded down
 
 
-def possible(grid: GridCosts) -> dict[str, float]:
-    """The arithmetics that hold the costs of a model, with their scales, up to the first that is exact enough for all:
-    float64 is of use only where float32 does not hold them."""
-    found = {}
+def possible_arithmetics(grid: GridCosts) -> dict[str, float]:
+    """The arithmetics that hold the costs of a model, with their scales, up to the first that is exact enough.
+
+    float64 is of use only where float32 does not hold the costs.
+    """
+    scales = {}
     for name in ARITHMETICS:
         scale, reason = fixed_point(grid, name)
         if not reason:
-            found[name] = scale
+            scales[name] = scale
             if name != "int16":
                 break
-    return found
+    return scales
+
+
+def exact_arithmetics(grid: GridCosts) -> dict[str, float]:
+    """The same, and float64 at the end where costs are not integers: only in float64 can the gap close to rounding."""
+    return possible_arithmetics(grid) if grid.is_whole else possible_arithmetics(grid) | {"float64": 1.0}
 
 
 def fixed_point(grid: GridCosts, arithmetic: str) -> tuple[float, str]:
@@ -63,21 +70,21 @@ def fixed_point(grid: GridCosts, arithmetic: str) -> tuple[float, str]:
     if arithmetic == "float32":
         scale = 2.0 ** math.floor(math.log2(scale))
     else:
-        reason = _no_int16(grid, costs, max(unit, steps))
+        reason = _int16_obstacle(grid, costs, max(unit, steps))
         if reason:
             return 0.0, reason
         scale = _int16_scale(weights, largest, scale)
         if largest * scale * float(costs[costs > 0].min()) < _STEPS:
             return 0.0, "its pairwise costs differ too much"
-    if _changes(weights, scale, unit):
+    if _is_lossy_for_weights(weights, scale, unit):
         return 0.0, "rounding would change the weights"
-    if _loses_unary(grid, scale, 2 * len(grid.shape) * cap, _LOST_UNARY[arithmetic]):
-        return 0.0, "its unary costs differ too little beside its pairwise costs"
+    if _is_lossy_for_unary(grid, scale, 2 * len(grid.shape) * cap, _LOST_UNARY[arithmetic]):
+        return 0.0, "its unary costs differ too little compared with its pairwise costs"
     return float(scale), ""
 
 
-def _no_int16(grid: GridCosts, costs: np.ndarray, unit: float) -> str:
-    """Why the message rule of a model does not work in int16, or ""."""
+def _int16_obstacle(grid: GridCosts, costs: np.ndarray, unit: float) -> str:
+    """Why the message rule of a model does not work in int16; "" if it does."""
     if unit > 1 or costs.max() > _LARGEST_INT16 or grid.n_labels > _LARGEST_INT16:
         return "its pairwise costs, without their weights, are no small integers"
     if grid.kernel_grid().weights.min(initial=0.0) < 0:  # those of axes without edges, too: they choose the rule
@@ -90,13 +97,13 @@ def _no_int16(grid: GridCosts, costs: np.ndarray, unit: float) -> str:
 def _int16_scale(weights: np.ndarray, largest: float, most: float) -> float:
     """A whole number, which keeps whole costs whole, unless that takes too much off the weights: then one that makes
     the largest whole."""
-    if most >= 1 and not _changes(weights, math.floor(most)):
+    if most >= 1 and not _is_lossy_for_weights(weights, math.floor(most)):
         return math.floor(most)
     return math.floor(largest * most) / largest * _NUDGE
 
 
-def _changes(weights: np.ndarray, scale: float, unit: float = 1.0) -> bool:
-    """Whether rounding down takes too much off the weights."""
+def _is_lossy_for_weights(weights: np.ndarray, scale: float, unit: float = 1.0) -> bool:
+    """Whether rounding down loses more than `_LOST` of the weights."""
     lost = total = 0.0
     for block in _blocks(weights):
         scaled = np.abs(block.astype(np.float64)) * scale
@@ -111,7 +118,7 @@ def _blocks(flat: np.ndarray) -> Iterator[np.ndarray]:
         yield flat[start : start + _BLOCK]
 
 
-def _loses_unary(grid: GridCosts, scale: float, reach: float, share: float) -> bool:
+def _is_lossy_for_unary(grid: GridCosts, scale: float, reach: float, share: float) -> bool:
     """Whether rounding down takes more than a share off the differences of unary costs, as far as these count, in a
     sample of the sites."""
     costs = grid.unary.reshape(-1, grid.n_labels)

@@ -38,8 +38,10 @@ def forest_bytes(costs: GridCosts) -> int:
 
 
 class GridForests:
-    """Induced forests, solved one after the other, the trees of each at once. Memory: twice the sites x labels of the
-    largest forest."""
+    """Induced forests, solved one after the other, the trees of each at once.
+
+    Memory: twice the sites x labels of the largest forest.
+    """
 
     def __init__(
         self, costs: GridCosts, trees: list[np.ndarray], *, order: str = "fixed", dtype: DTypeLike | None = None
@@ -65,8 +67,10 @@ class GridForests:
     def sweep(
         self, x: np.ndarray, rng: np.random.Generator | None = None, check: bool = True, reverse: bool = False
     ) -> float:
-        """Solve every tree once, in place on an int32 labelling, with `reverse` from the last to the first; returns the
-        energy change, never positive."""
+        """Solve every tree once, in place on an int32 labelling; returns the energy change, never positive.
+
+        With `reverse` the last tree comes first.
+        """
         order = list(range(len(self._forests)))[:: -1 if reverse else 1]
         if self.order == "random" and rng is not None:
             order = rng.permutation(order).tolist()

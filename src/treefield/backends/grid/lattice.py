@@ -9,8 +9,10 @@ import numpy as np
 
 
 def directions(dimensions: int, connectivity: int) -> list[tuple[int, ...]]:
-    """The steps from a site to half of its neighbours, the other half being the same steps backwards: along the axes in
-    their order; then, with connectivity 2, along two axes at once, and in 3-D along three.
+    """The steps from a site to half of its neighbours; the same steps backwards lead to the other half.
+
+    The steps along the axes come first, in their order; then, with connectivity 2, those along two axes at once, and in
+    3-D along three.
 
     Each kind goes by its axes, the first axes first, and forwards before backwards: (1, 1), (1, -1) in 2-D; (1, 1, 0),
     (1, -1, 0), (1, 0, 1), (1, 0, -1), (0, 1, 1), (0, 1, -1), (1, 1, 1), (1, 1, -1), (1, -1, 1), (1, -1, -1) in 3-D. The
@@ -61,7 +63,7 @@ class Lattice:
 
     @property
     def unit_name(self) -> str:
-        """What there is one array of edges for, in words."""
+        """The word for the thing that has one array of edges: an axis or a direction."""
         return "axis" if self.connectivity == 1 else f"direction, {', '.join(map(str, self.steps))}"
 
     @property

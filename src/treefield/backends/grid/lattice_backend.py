@@ -130,7 +130,7 @@ class LatticeBackend(GridCosts):
         if not self._has_line_sets:
             return self._graph.search_bytes()
         packed = tree_set_bytes(self, "auto")
-        needs: dict[tuple[str, str | None], int] = {("auto", "auto"): packed + message_bytes(self._graph)}
+        needs: dict[tuple[str, str | None], int] = {("auto", "exact"): packed + message_bytes(self._graph)}
         return needs | {("auto", None): packed, ("low", None): tree_set_bytes(self, "low")}
 
     # The graph of the same edges answers the rest.
@@ -182,7 +182,7 @@ class LatticeBackend(GridCosts):
         """Messages of belief propagation."""
         return self._graph.beliefs()
 
-    def dual(self, arithmetic: str = "auto", *, to_float64: bool = False) -> GraphDual:
+    def dual(self, arithmetic: str = "auto") -> GraphDual:
         """Tree-reweighted messages, always in float64."""
         return self._graph.dual(arithmetic)
 

@@ -38,8 +38,8 @@ class AxisLines:
 
     The costs are packed once, in the unary's own dtype (memory: one unary), and the labels at every sweep; or with
     ``packed=False`` a step's costs at a time (memory: length x labels x a few numbers per lane and queue). Without
-    `absorb` the lines beside do not count; `scale` multiplies the pairwise costs. With `ring` the ends of a periodic
-    line are joined, and its first site keeps its label; otherwise they are not.
+    `absorb` the neighbouring lines do not count; `scale` multiplies the pairwise costs. With `ring` the ends of a
+    periodic line are joined, and its first site keeps its label; otherwise they are not.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ def _locate(
             shift = sign * step[axis]
             there = used & joined
             first = np.full(line.shape, grid.edge_offsets[number] + min(shift, 0) * edge_strides[number, axis])
-            beside = []
+            shifted = []
             for a in others:
                 coordinate = coordinates[a] + sign * step[a]
                 lower = np.minimum(coordinates[a], coordinate)
@@ -205,8 +205,8 @@ def _locate(
                     coordinate, lower = coordinate % shape[a], lower % shape[a]
                 there = there & (coordinate >= 0) & (coordinate < shape[a])
                 first += lower * edge_strides[number, a]  # an edge has the number of its lower end
-                beside.append(coordinate)
-            neighbours.append(np.where(there, np.ravel_multi_index(beside, cross, mode="clip"), line))
+                shifted.append(coordinate)
+            neighbours.append(np.where(there, np.ravel_multi_index(shifted, cross, mode="clip"), line))
             edges.append(np.where(there, first, 0))
             exists.append(there & absorb)
             numbers.append(number)

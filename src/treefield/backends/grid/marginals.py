@@ -21,8 +21,10 @@ class LineMarginals:
             self._lines.draw(np.zeros(1, np.int32), plan.blocks[:0], 0.0, 1.0, 0)
 
     def draw(self, x: np.ndarray, closeness: float, temperature: float, seed: int) -> tuple[float, int]:
-        """Draw labels, in place, where the two best min-marginals of a site are close: all lines see the labels from
-        before."""
+        """Draw labels, in place, where the two best min-marginals of a site are close.
+
+        All lines see the labels from before the draw.
+        """
         plan, flat = self._lines.plan, x.reshape(-1)
         self._lines.enter(flat, plan.blocks)
         return self._lines.draw(flat, np.flatnonzero(plan.active), closeness, temperature, seed)

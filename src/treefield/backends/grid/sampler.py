@@ -10,7 +10,7 @@ import numpy as np
 from treefield.backends.grid.costs import GridCosts
 from treefield.backends.grid.lines import forbidden_in_dtype
 from treefield.backends.grid.schedules import LANES
-from treefield.validation import as_flat_labels, as_real_scalar
+from treefield.validation import as_flat_labels, as_non_negative
 
 if TYPE_CHECKING:
     from treefield.kernels.grid.energy import Grid
@@ -32,12 +32,12 @@ class Checkerboard:
         self._costs = costs
         self._board = _board(costs)
         self._rule = costs.rule()
-        big = forbidden_in_dtype(costs, 1.0)
+        forbidden_cost = forbidden_in_dtype(costs, 1.0)
         nothing = self._board._replace(planes=0)
         with as_compile_time():
-            pack_board(costs.flat_unary, big, nothing)
+            pack_board(costs.flat_unary, forbidden_cost, nothing)
             sample_board(np.zeros(0, np.int32), nothing, self._rule, self._heat(1.0), 0)
-        pack_board(costs.flat_unary, big, self._board)
+        pack_board(costs.flat_unary, forbidden_cost, self._board)
 
     def sample(self, x: np.ndarray, temperature: float, rng: np.random.Generator) -> float:
         """Draw every site once given its neighbours, in place on an int32 labelling; returns the energy change.
@@ -47,7 +47,7 @@ class Checkerboard:
         """
         from treefield.kernels.grid.sampler import sample_board
 
-        heat = self._heat(as_real_scalar(temperature, "temperature", infinite=True))
+        heat = self._heat(as_non_negative(temperature, "temperature", infinite=True))
         return sample_board(as_flat_labels(x, self._costs), self._board, self._rule, heat, int(rng.integers(2**63)))
 
     def cool(self, x: np.ndarray, temperatures: np.ndarray, rng: np.random.Generator) -> float:
@@ -55,11 +55,9 @@ class Checkerboard:
         return sum(self.sample(x, float(temperature), rng) for temperature in temperatures)
 
     def _heat(self, temperature: float) -> Heat:
-        """What the kernel needs to know of a temperature, in the arithmetic of the costs."""
+        """The kernel's parameters for a temperature, in the arithmetic of the costs."""
         from treefield.kernels.grid.sampler import Heat
 
-        if temperature < 0:
-            raise ValueError(f"temperature must be at least 0, got {temperature:g}")
         number = self._costs.dtype.type
         if temperature == 0:  # only the cheapest label is possible, as a cost above the least is beyond the limit
             return Heat(number(0), np.finfo(number).smallest_subnormal, np.float32(0))
@@ -112,14 +110,14 @@ def _packed_weights(grid: Grid, shape: tuple[int, ...], half: int) -> np.ndarray
     for axis in range(first, 3):
         sizes = [n - (a == axis) for a, n in enumerate(shape)]
         if grid.uniform:
-            full = np.zeros((1, columns), grid.weights.dtype)
-            full[:, : sizes[2]] = grid.weights[axis - first]
+            padded = np.zeros((1, columns), grid.weights.dtype)
+            padded[:, : sizes[2]] = grid.weights[axis - first]
         else:
             offset = grid.edge_offsets[axis - first]
-            full = np.zeros(shape, grid.weights.dtype)
-            full[: sizes[0], : sizes[1], : sizes[2]] = grid.weights[offset : offset + math.prod(sizes)].reshape(sizes)
-            full = full.reshape(height, columns)
+            padded = np.zeros(shape, grid.weights.dtype)
+            padded[: sizes[0], : sizes[1], : sizes[2]] = grid.weights[offset : offset + math.prod(sizes)].reshape(sizes)
+            padded = padded.reshape(height, columns)
         for parity in range(2):
-            half_row = full[:, parity::2]
+            half_row = padded[:, parity::2]
             body[axis, :, parity, : half_row.shape[1]] = half_row
     return packed

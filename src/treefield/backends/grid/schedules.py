@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-LANES = 8  # as in kernels.lanes, which imports the compiler
+LANES = 8  # as in kernels.simd.lanes, which imports the compiler
 _QUEUES = 16  # into which steps that are all independent are split
 
 Phases = list[list[np.ndarray]]
@@ -53,9 +53,11 @@ def rows_columns(shape: tuple[int, ...], axis: int) -> Schedule:
 
 
 def alternating(shape: tuple[int, ...], axis: int, periodic: tuple[bool, ...] | None = None) -> Schedule:
-    """Every second line at once, then the others: the paper's second tree set. In 3-D by the parity of the sum of the
-    other coordinates. Along an odd `periodic` axis the first line and the last are of one parity, but not of one step,
-    and queues may touch."""
+    """Every second line at once, then the others: the paper's second tree set.
+
+    In 3-D the parity is that of the sum of the other coordinates. Along an odd `periodic` axis the first line and the
+    last are of one parity, but not of one step, and queues may touch.
+    """
     length = max(cross_shape(shape, axis))
     depth = -(-length // (2 * LANES)) * 2  # an even depth: the lines of one step are of one parity
     depth = _apart(depth, 2, shape, axis, periodic)
@@ -77,8 +79,7 @@ def bands(
     count: int | None = None,
     periodic: tuple[bool, ...] | None = None,
 ) -> Schedule:
-    """Cut the grid into bands and sweep all of them together, each from its first line to its last: sequential inside a
-    band.
+    """Cut the grid into bands and sweep all of them together, each sequentially from its first line to its last.
 
     Lane b holds line b K + k at step k. In 3-D the cut is across the longer of the other axes. If that is `periodic`,
     queues may touch.
@@ -119,7 +120,7 @@ def _layout(shape: tuple[int, ...], axis: int, number: int, depth: int) -> tuple
     """Lines [group][k][other coordinate][lane]: band b, of `depth` lines across the longest other axis, in lane b. And
     groups, and others.
 
-    The lines beside those of a step are then, but for the ends of bands, those of one other step, lane by lane.
+    The lines next to those of a step are then, but for the ends of bands, those of one other step, lane by lane.
     """
     cross = cross_shape(shape, axis)
     cut = int(np.argmax(cross))
@@ -137,8 +138,10 @@ def _layout(shape: tuple[int, ...], axis: int, number: int, depth: int) -> tuple
 
 
 def band_count(length: int, labels: int) -> int:
-    """How many bands: 8, doubled while bands stay at least 32 lines deep (8 where labels are few and order matters
-    little)."""
+    """The number of bands: 8, doubled while bands stay at least 32 lines deep.
+
+    The least depth is 8 where labels are few and order matters little.
+    """
     least = 8 if labels <= 4 else 32
     count = LANES
     while length // (2 * count) >= least:

@@ -14,7 +14,7 @@ from treefield.backends.grid.forests import GridForests, combs
 from treefield.backends.grid.lines import AxisLines, WorkSpace
 from treefield.backends.shared import as_site_lists
 from treefield.protocols import Trees, TreeSet
-from treefield.validation import as_choice, as_count, as_flat_labels, thread_count
+from treefield.validation import as_choice, as_count, as_flat_labels, as_thread_count
 
 NAMES = ("bands", "rows-columns", "alternating", "combs", "sites")
 _SERIAL_STEPS = 2  # per thread: for so few, waking the threads takes longer than it saves
@@ -27,7 +27,7 @@ def check_options(
     """Refuse what does not make a tree set of a grid model, before any work."""
     as_choice(order, "order", ("fixed", "random"))
     as_choice(memory, "memory", ("auto", "low"))
-    thread_count(threads)
+    as_thread_count(threads)
     trees = "bands" if trees is None else trees
     name = as_choice(trees, "trees", NAMES) if isinstance(trees, str) else None
     if name is None:
@@ -68,7 +68,7 @@ def tree_set(
         lines = LineSet(axis_lines, order=order)
         return RingSet(lines, costs) if all(costs.periodic) else lines
     return LineSet(
-        axis_lines, order=order, threads=1 if costs.size * costs.n_labels < _SERIAL_BELOW else thread_count(threads)
+        axis_lines, order=order, threads=1 if costs.size * costs.n_labels < _SERIAL_BELOW else as_thread_count(threads)
     )
 
 
@@ -113,8 +113,10 @@ class LineSet:
     def sweep(
         self, x: np.ndarray, rng: np.random.Generator | None = None, check: bool = True, reverse: bool = False
     ) -> float:
-        """Solve every tree once, in place on an int32 labelling; returns the energy change, which `check` keeps from
-        being positive. With `reverse` the lines along each axis go from the last to the first."""
+        """Solve every tree once, in place on an int32 labelling; returns the energy change.
+
+        With `check` it is never positive. With `reverse` the lines along each axis go from the last to the first.
+        """
         flat = as_flat_labels(x, self._axes[0].costs)
         random = rng if self.order == "random" else None
         fixed = self._backward if reverse else self._forward
@@ -153,8 +155,11 @@ class LineSet:
 
 
 class RingSet:
-    """Lines whose ends are joined, along every axis. The first site of each keeps its label, but for lines along
-    another axis; so the first site of all is one more tree, by itself."""
+    """Lines whose ends are joined, along every axis.
+
+    The first site of each keeps its label, but for lines along another axis; so the first site of all is one more tree,
+    by itself.
+    """
 
     def __init__(self, lines: LineSet, costs: GridCosts) -> None:
         self.order, self._lines, self._costs = lines.order, lines, costs
@@ -164,8 +169,10 @@ class RingSet:
     def sweep(
         self, x: np.ndarray, rng: np.random.Generator | None = None, check: bool = True, reverse: bool = False
     ) -> float:
-        """Solve every tree once, in place; return the change of energy. With `reverse` the first site comes first, then
-        the lines along each axis from the last to the first."""
+        """Solve every tree once, in place; returns the energy change.
+
+        With `reverse` the first site comes first, then the lines along each axis from the last to the first.
+        """
         flat = as_flat_labels(x, self._costs)
         first = self._update_first_site(flat) if reverse else 0.0
         change = self._lines.sweep(x, rng, check, reverse)
@@ -197,8 +204,11 @@ class GridSites:
     def sweep(
         self, x: np.ndarray, rng: np.random.Generator | None = None, check: bool = True, reverse: bool = False
     ) -> float:
-        """Update every site once, in place; return the change of energy. An update never raises it: there is nothing to
-        check. With `reverse` the rows go from the last to the first."""
+        """Update every site once, in place; returns the energy change.
+
+        An update never raises the energy: there is nothing to check. With `reverse` the rows go from the last to the
+        first.
+        """
         flat = as_flat_labels(x, self._rows.costs)
         self._rows.enter(flat, self._rows.plan.blocks)
         return self._rows.update_sites(flat, self._steps[::-1].copy() if reverse else self._steps)

@@ -11,7 +11,7 @@ from treefield import __version__
 from treefield.cli.streams import say
 from treefield.io.files import package_version
 from treefield.io.limits import available_memory, format_bytes
-from treefield.validation import thread_count
+from treefield.validation import as_thread_count
 
 _PACKAGES = (
     "numpy",
@@ -39,7 +39,7 @@ def info(json: Annotated[bool, typer.Option("--json", help="Print the facts as J
     facts = {"treefield": __version__, "python": platform.python_version(), "machine": platform.platform()}
     facts |= {name: package_version(name) for name in _PACKAGES}
     free = available_memory()
-    facts |= {"threads": str(thread_count(None)), "free memory": "unknown" if free is None else format_bytes(free)}
+    facts |= {"threads": str(as_thread_count(None)), "free memory": "unknown" if free is None else format_bytes(free)}
     facts |= _cache_facts()
     if json:
         say(writer.dumps(facts))

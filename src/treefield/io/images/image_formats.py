@@ -79,8 +79,8 @@ def list_images(folder: str | os.PathLike[str]) -> list[pathlib.Path]:
 def read_labels(path: str | os.PathLike[str]) -> np.ndarray:
     """The label map of a file: an integer array (M, N) or (P, M, N), each value as it is stored.
 
-    Palette images give their indices, two-coloured ones 0 and 1, RGB images with equal channels one of these. What is
-    no label map, such as a photograph or an array of floats, is refused.
+    Palette images give their indices, two-coloured ones 0 and 1, RGB images with equal channels one of these. Raises
+    for an image that is no label map, such as a photograph or an array of floats.
     """
     labels, channels = _read(path, labels=True)
     path = as_text(path)
@@ -99,7 +99,7 @@ def read_labels(path: str | os.PathLike[str]) -> np.ndarray:
 def write_image(path: str | os.PathLike[str], array: ArrayLike, *, force: bool = False) -> None:
     """Write an image, without loss but for JPEG: what the format does not hold exactly is refused.
 
-    `force` replaces a file that is there. If the writing fails, that file stays as it was.
+    `force` replaces an existing file. If the writing fails, that file is left unchanged.
     """
     path, array, suffix = as_writable_image(path, array)
     channels = array.ndim > 2 and array.shape[-1] in (2, 3, 4) and array.dtype != np.bool_
@@ -107,10 +107,13 @@ def write_image(path: str | os.PathLike[str], array: ArrayLike, *, force: bool =
 
 
 def as_writable_image(path: str | os.PathLike[str], array: ArrayLike) -> tuple[pathlib.Path, np.ndarray, str]:
-    """What `write_image` takes, or the error it raises: before the work, on any array of the same shape and dtype."""
+    """The array as `write_image` stores it, or the error that it raises.
+
+    Lets a caller check before the work, with any array of the same shape and dtype.
+    """
     path = as_path(path)
-    suffix = _suffix(path, WRITABLE_SUFFIXES)
-    array = _checked(path, array)
+    suffix = _as_known_suffix(path, WRITABLE_SUFFIXES)
+    array = _as_image_array(path, array)
     if suffix in _HOLDS:
         _check_held(path, array, suffix)
     if suffix in (".tif", ".tiff") and array.dtype.itemsize > 8:
@@ -145,11 +148,13 @@ def write_labels(path: str | os.PathLike[str], labels: ArrayLike, *, force: bool
 
 
 def as_writable_labels(path: str | os.PathLike[str], labels: ArrayLike) -> tuple[pathlib.Path, np.ndarray, str]:
-    """What `write_labels` takes, in the dtype that is stored, or the error it raises: before the work, on any labels of
-    the same shape and range."""
+    """The labels as `write_labels` stores them, in the stored dtype, or the error that it raises.
+
+    Lets a caller check before the work, with any labels of the same shape and range.
+    """
     path = as_path(path)
-    suffix = _suffix(path, (".png", ".tif", ".tiff", ".pgm", ".pnm", ".npy", ".npz"), "labels as ")
-    labels = _checked(path, labels)
+    suffix = _as_known_suffix(path, (".png", ".tif", ".tiff", ".pgm", ".pnm", ".npy", ".npz"), "labels as ")
+    labels = _as_image_array(path, labels)
     refused = f"cannot write {as_text(path)}: "
     if labels.dtype.kind not in "bui":
         raise TypeError(f"{refused}labels must be integers, got {labels.dtype}; convert them with .astype(int)")
@@ -169,7 +174,7 @@ def as_writable_labels(path: str | os.PathLike[str], labels: ArrayLike) -> tuple
 def _read(path: str | os.PathLike[str], labels: bool) -> tuple[np.ndarray, bool]:
     """The array of a file, and whether its last axis is known to be channels."""
     path = as_path(path)
-    suffix = _suffix(path, _READ)
+    suffix = _as_known_suffix(path, _READ)
     path = as_input_path(path)
     with explain_read_errors(path, "an image that can be read"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # decoders warn of what they mend
@@ -203,7 +208,7 @@ def _image_in(names: list[str]) -> list[str]:
     return names
 
 
-def _suffix(path: pathlib.Path, known: tuple[str, ...], what: str = "") -> str:
+def _as_known_suffix(path: pathlib.Path, known: tuple[str, ...], what: str = "") -> str:
     suffix = path.suffix.lower()
     if suffix not in known:
         came = f"the suffix {suffix}" if suffix else "no suffix"
@@ -213,7 +218,7 @@ def _suffix(path: pathlib.Path, known: tuple[str, ...], what: str = "") -> str:
     return suffix
 
 
-def _checked(path: pathlib.Path, array: ArrayLike) -> np.ndarray:
+def _as_image_array(path: pathlib.Path, array: ArrayLike) -> np.ndarray:
     array = as_real_array(array, "array")
     if array.ndim not in (2, 3, 4):
         raise ValueError(f"cannot write {as_text(path)}: the array has shape {array.shape}, expected {_SHAPES}")

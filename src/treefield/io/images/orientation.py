@@ -1,4 +1,4 @@
-"""Cameras store images as the sensor lay, and beside them a number that says which way is up."""
+"""The orientation of camera images: stored as the sensor lay, with a number that says which way is up."""
 
 from __future__ import annotations
 

@@ -32,31 +32,33 @@ _BAND = 2**18  # pixels that are copied at once
 
 
 def read_picture(path: pathlib.Path, labels: bool) -> tuple[np.ndarray, bool]:
-    """An image, and whether its last axis is channels. With `labels`, palette indices and the small numbers of grey PNG
-    of 2 and 4 bits are left as they are."""
+    """Read an image; returns its array and whether the last axis is channels.
+
+    With `labels`, palette indices and the small numbers of grey PNG of 2 and 4 bits are left unchanged.
+    """
     with path.open("rb") as file:
         depth = colour = None
         if path.suffix.lower() == ".png":
-            depth, colour = _check_png(path, file.read(29))
+            depth, colour = _read_png_header(path, file.read(29))
             _check_chunks(file, path.stat().st_size)
             file.seek(0)
         elif path.suffix.lower() in (".jpg", ".jpeg"):
             _check_scans(file.read())
             file.seek(0)
-        image = _opened(path, file, labels)
+        image = _open_header(path, file, labels)
         if depth == 16:
             codecs = import_optional("imagecodecs", "imagecodecs", "reading 16-bit PNG")
             array = codecs.png_decode(_essential(path.read_bytes()))
         else:
             image.load()
-            array = _array(_plain(image, labels))
+            array = _array(_to_common_mode(image, labels))
         if labels and colour == 0 and depth in (2, 4):  # Pillow stretches them to 0..255
             array = array // (255 // (2**depth - 1))
         return upright(array, _orientation(image)), array.ndim == 3
 
 
-def _check_png(path: pathlib.Path, header: bytes) -> tuple[int, int]:
-    """Bits and colour type of a PNG file, or an error if it cannot be as large as it claims."""
+def _read_png_header(path: pathlib.Path, header: bytes) -> tuple[int, int]:
+    """Bit depth and colour type of a PNG file, or an error if it cannot be as large as it claims."""
     if header[:8] != _SIGNATURE or header[12:16] != b"IHDR" or len(header) < 29:
         raise ValueError(f"it starts with {header[:8]!r}, so it is not PNG, whatever its name says")
     width, height = int.from_bytes(header[16:20]), int.from_bytes(header[20:24])
@@ -106,7 +108,7 @@ def _essential(data: bytes) -> bytes:
     return b"".join(kept)
 
 
-def _opened(path: pathlib.Path, file: Any, labels: bool) -> Any:
+def _open_header(path: pathlib.Path, file: Any, labels: bool) -> Any:
     """A Pillow image of which only the header is read, or an error if it will not fit into memory."""
     pillow = import_optional("PIL.Image", "Pillow", "reading")
     module, decoder = _DECODERS[path.suffix.lower()]
@@ -139,7 +141,7 @@ def _array(image: Any) -> np.ndarray:
     return array
 
 
-def _plain(image: Any, labels: bool) -> Any:
+def _to_common_mode(image: Any, labels: bool) -> Any:
     """The image in a mode that is an array of grey or RGB values, with alpha if there is any transparency."""
     if labels and image.mode in ("P", "PA"):
         return image if image.mode == "P" else image.getchannel(0)
@@ -169,7 +171,7 @@ def encode_jpeg(array: np.ndarray) -> list[Any]:
 
 
 def encode_palette_png(labels: np.ndarray) -> list[Any]:
-    """The data of a PNG file whose 8-bit indices are the labels, each shown in a colour of its own."""
+    """The data of a PNG file whose 8-bit indices are the labels, each shown in another colour."""
     image = _image(labels)
     image.putpalette(label_colours().tobytes())
     return [_saved(image, "PNG")]

@@ -23,14 +23,16 @@ _BUFFER = 2**24  # bytes read at once
 
 
 def read_tiff(path: pathlib.Path, labels: bool) -> tuple[np.ndarray, bool]:
-    """The first image or stack of equal pages, and whether its last axis is channels. With `labels` the values are left
-    as they are: palette indices are not coloured, white-is-zero is not turned round."""
+    """Read the first image or stack of equal pages; returns its array and whether the last axis is channels.
+
+    With `labels` the values are left unchanged: palette indices are not coloured, white-is-zero is not inverted.
+    """
     with _opened(path) as (_, series):
         page = series.keyframe
         coloured = not labels and page.photometric == _PALETTE and page.colormap is not None
         copies = 2 + 3 * 2 * coloured
-        largest = _check_unpacked(path, series)
-        check_memory(path, copies * math.prod(series.shape) * np.dtype(series.dtype).itemsize + largest)
+        _check_unpacked(path, series)
+        check_memory(path, copies * math.prod(series.shape) * np.dtype(series.dtype).itemsize + _segment_bytes(series))
         array = np.asarray(series.asarray())
         axes = series.axes
         if array.shape != tuple(series.shape) or array.dtype != series.dtype:
@@ -67,8 +69,10 @@ def _opened(path: pathlib.Path) -> Iterator[tuple[Any, Any]]:
 
 
 def open_tiff(path: pathlib.Path, unpacked: pathlib.Path) -> FileArray:
-    """The first image or stack of equal pages as an array that is read when it is sliced: from the file itself if that
-    is not packed, else from the file `unpacked`, which is made."""
+    """Open the first image or stack of equal pages as an array that is read when it is sliced.
+
+    It is read from the file itself if that is not packed, else from the file `unpacked`, which is created.
+    """
     with _opened(path) as (file, series):
         page, shape = series.keyframe, tuple(series.shape)
         if page.photometric == _PALETTE:
@@ -82,7 +86,8 @@ def open_tiff(path: pathlib.Path, unpacked: pathlib.Path) -> FileArray:
         inverted = page.photometric == _MINISWHITE and np.dtype(series.dtype).kind in "bu"
         if series.dataoffset is not None and not inverted:
             return FileArray(path, shape, np.dtype(series.dtype).newbyteorder(file.byteorder), series.dataoffset)
-        check_memory(path, 4 * _check_unpacked(path, series))
+        _check_unpacked(path, series)
+        check_memory(path, 4 * _segment_bytes(series))
         array = new_npy(unpacked, shape, np.dtype(series.dtype).newbyteorder("="))
         number = len(series.pages)
         for k, one in enumerate(series.pages):
@@ -135,7 +140,7 @@ def write_tiff(path: pathlib.Path, array: np.ndarray, channels: bool) -> None:
 
 
 def _layout(shape: tuple[int, ...], channels: bool) -> dict[str, Any]:
-    """What a file says about its channels."""
+    """The layout of the channels, from the tags of a file."""
     if not channels:
         return {"photometric": "minisblack"}
     options: dict[str, Any] = {"photometric": "rgb" if shape[-1] > 2 else "minisblack", "planarconfig": "contig"}
@@ -178,12 +183,15 @@ def _check_segments(file: Any, series: Any) -> None:
             raise ValueError("it has fewer strips or tiles than it needs")
 
 
-def _check_unpacked(path: pathlib.Path, series: Any) -> int:
-    """Raise if the image, or a strip or tile of it, exceeds the limit; returns the bytes of a strip or tile."""
-    itemsize = np.dtype(series.dtype).itemsize
-    largest = math.prod(series.keyframe.chunks) * itemsize
-    check_unpacked(path, max(largest, math.prod(series.shape) * itemsize))
-    return largest
+def _check_unpacked(path: pathlib.Path, series: Any) -> None:
+    """Raise if the image, or a strip or tile of it, exceeds the limit."""
+    size = math.prod(series.shape) * np.dtype(series.dtype).itemsize
+    check_unpacked(path, max(_segment_bytes(series), size))
+
+
+def _segment_bytes(series: Any) -> int:
+    """The unpacked bytes of a strip or tile."""
+    return math.prod(series.keyframe.chunks) * np.dtype(series.dtype).itemsize
 
 
 def _segments(page: Any) -> int:

@@ -47,7 +47,7 @@ class _Data:
     def __init__(self, parts: Iterator[bytes]) -> None:
         self._parts, self._rest = parts, b""
 
-    def take(self, count: int) -> bytes:
+    def read(self, count: int) -> bytes:
         """The next bytes; fewer where the file ends."""
         parts, size = [self._rest], len(self._rest)
         while size < count and (part := next(self._parts, b"")):
@@ -59,7 +59,7 @@ class _Data:
 
 
 def _read(data: _Data) -> QuadraticForm:
-    start = data.take(14)
+    start = data.read(14)
     if start[:8] != _MAGIC or len(start) < 14:
         raise ValueError("it does not begin with DIMODBQM and a header")
     version, length = start[8], struct.unpack("<I", start[10:14])[0]
@@ -77,16 +77,16 @@ def _read(data: _Data) -> QuadraticForm:
     linear = np.dtype([("place", np.dtype(header["ntype"]).newbyteorder("<")), ("bias", real)])
     quadratic = np.dtype([("site", np.dtype(header["itype"]).newbyteorder("<")), ("bias", real)])
     ends = np.cumsum([real.itemsize, size * linear.itemsize, 2 * edges * quadratic.itemsize], dtype=object).tolist()
-    body = data.take(ends[2])
+    body = data.read(ends[2])
     if size < 1 or len(body) < ends[2]:
         raise ValueError(
             f"it tells {size} variables and {edges} interactions, which are {ends[2]} bytes, but has {len(body)}"
         )
     offset = float(np.frombuffer(body, real, 1)[0])
     biases = np.frombuffer(body, linear, size, ends[0])
-    beside = np.frombuffer(body, quadratic, 2 * edges, ends[1])
+    neighbours = np.frombuffer(body, quadratic, 2 * edges, ends[1])
     places = np.append(biases["place"].astype(np.int64), 2 * edges)
-    others = beside["site"].astype(np.int64)
+    others = neighbours["site"].astype(np.int64)
     if places[0] != 0 or (np.diff(places) < 0).any() or (edges and not 0 <= others.min() <= others.max() < size):
         raise ValueError("its neighbours are not in order")
     own = np.repeat(np.arange(size), np.diff(places))
@@ -98,7 +98,7 @@ def _read(data: _Data) -> QuadraticForm:
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
     fields = np.empty(size)
     fields[site] = biases["bias"]
-    weights = beside["bias"][once].astype(np.float64)
+    weights = neighbours["bias"][once].astype(np.float64)
     return QuadraticForm(header["vartype"], fields, pairs[order], weights[order], offset)
 
 
@@ -106,7 +106,7 @@ def _sites(variables: Any, data: _Data, version: int, size: int) -> np.ndarray:
     """The site of each variable: its name, if the names are 0, 1, 2, ... in any order."""
     names = variables
     if version == 2 and variables:
-        start = data.take(8)
+        start = data.read(8)
         if start[:4] != b"VARS" or len(start) < 8:
             raise ValueError("it has no names of its variables")
         names = _json(data, struct.unpack("<I", start[4:8])[0], list, "list of variables")
@@ -123,7 +123,7 @@ def _json(data: _Data, length: int, kind: type, what: str) -> Any:
     if length > _LONGEST_JSON:
         raise ValueError(f"its {what} claims {length} bytes, expected up to {_LONGEST_JSON}")
     try:
-        value = json.loads(data.take(length).decode("utf-8"))
+        value = json.loads(data.read(length).decode("utf-8"))
     except (ValueError, RecursionError):
         raise ValueError(f"its {what} is damaged") from None
     if not isinstance(value, kind):
@@ -161,10 +161,10 @@ def write_bqm(path: str | os.PathLike[str], mrf: GraphMRF, *, vartype: str = "SP
     own = np.concatenate([model.edges[:, 0], model.edges[:, 1]])
     other = np.concatenate([model.edges[:, 1], model.edges[:, 0]])
     order = np.lexsort((other, own))
-    beside = np.empty(len(own), [("site", "<i4"), ("bias", "<f8")])
-    beside["site"], beside["bias"] = other[order], np.tile(model.quadratic, 2)[order]
+    neighbours = np.empty(len(own), [("site", "<i4"), ("bias", "<f8")])
+    neighbours["site"], neighbours["bias"] = other[order], np.tile(model.quadratic, 2)[order]
     linear = np.empty(mrf.size, [("place", "<i4"), ("bias", "<f8")])
     linear["place"], linear["bias"] = np.searchsorted(own[order], np.arange(mrf.size)), model.linear
     parts = [_MAGIC, b"\2\0", struct.pack("<I", len(text)), text, struct.pack("<d", model.offset)]
     with write_atomically(path, force=force) as temporary:
-        temporary.write_bytes(b"".join([*parts, linear.tobytes(), beside.tobytes()]))
+        temporary.write_bytes(b"".join([*parts, linear.tobytes(), neighbours.tobytes()]))

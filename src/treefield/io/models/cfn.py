@@ -70,11 +70,11 @@ class _Reader:
         self._words.tag(b"functions")
         self._words.enter("the functions")
         functions: list[dict[str, Any]] = []
-        while not self._words.closed():
+        while not self._words.skip_closing():
             functions.append(self._function(factors, len(functions)))
-        if not self._words.closed():
+        if not self._words.skip_closing():
             raise self._words.wrong("the end of the file's outer brackets")
-        if not self._words.ended():
+        if not self._words.is_at_end():
             raise self._words.wrong("the end of the file")
         factors.words = self._words.read
         self._share(functions)
@@ -93,7 +93,7 @@ class _Reader:
 
     def _costs(self, words: list[bytes], first: int, what: str) -> np.ndarray:
         """Words as costs that are minimised, cut to the decimals."""
-        return self._sign * _cut(self._numbers(words, first, what), self._decimals)
+        return self._sign * _truncate_decimals(self._numbers(words, first, what), self._decimals)
 
     def _problem(self) -> None:
         words, first = self._words.items("the problem", _MOST_TAGS)
@@ -109,7 +109,7 @@ class _Reader:
         names: list[tuple[bytes, dict[bytes, int]]] = []
         counts: list[int] = []
         seen = set()
-        while not self._words.closed():
+        while not self._words.skip_closing():
             name = b""
             if self._words.peek() not in OPEN and not _is_number(self._words.peek()):
                 name = self._words.next("the name of a variable is")
@@ -138,7 +138,7 @@ class _Reader:
         self._words.tag(b"scope")
         words, first = self._words.items(f"the scope of {what}", MOST_SITES)
         sites = [self._site(word, first + axis) for axis, word in enumerate(words)]
-        scope = factors.checked_scope(sites, name.decode("latin-1") or str(index))
+        scope = factors.as_scope(sites, name.decode("latin-1") or str(index))
         function: dict[str, Any] = {"name": name, "what": what, "scope": scope, "shape": factors.shape(scope)}
         if self._words.skip(b"type"):
             kind = self._words.next("a type is").decode("latin-1")
@@ -156,7 +156,7 @@ class _Reader:
             function["lowest"] = float(function["costs"].min(initial=math.inf))
         else:
             function["like"] = self._words.next("costs, or the name of a function, are")
-        if not self._words.closed():
+        if not self._words.skip_closing():
             raise self._words.wrong(f"the end of {what} is")
         return function
 
@@ -231,7 +231,7 @@ def _is_number(word: bytes) -> bool:
     return re.fullmatch(rb"[-+]?\d+", unquote(word)) is not None
 
 
-def _cut(costs: np.ndarray, decimals: int) -> np.ndarray:
+def _truncate_decimals(costs: np.ndarray, decimals: int) -> np.ndarray:
     """Costs without the decimals beyond, which toulbar2 does not read."""
     if decimals > 15:
         return costs
@@ -249,8 +249,8 @@ def write_cfn(path: str | os.PathLike[str], mrf: GraphMRF, *, decimals: int | No
     path : path of the file
     mrf : GraphMRF
     decimals : int, optional
-        Round costs to so many decimals. By default as many as the costs need, which is refused where toulbar2, which
-        counts in 64-bit integers, could not hold them.
+        The number of decimals to which costs are rounded. By default as many as the costs need, which is refused where
+        toulbar2, which counts in 64-bit integers, could not hold them.
     force : bool
         Replace a file that is there.
 

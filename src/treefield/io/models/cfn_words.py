@@ -31,7 +31,7 @@ class Words:
         """The number of words read so far, which is that of the next word."""
         return self._before + self._at
 
-    def ended(self) -> bool:
+    def is_at_end(self) -> bool:
         """Whether no word follows; takes up the next block where one is needed."""
         while self._at >= len(self._words):
             block = next(self._blocks, None)
@@ -60,7 +60,7 @@ class Words:
 
     def peek(self) -> bytes:
         """The next word; empty at the end."""
-        if self._at >= len(self._words) and self.ended():
+        if self._at >= len(self._words) and self.is_at_end():
             return b""
         return self._words[self._at]
 
@@ -78,8 +78,8 @@ class Words:
             raise self.wrong(f"a bracket that opens {what} is")
         self._at += 1
 
-    def closed(self) -> bool:
-        """Whether a closing bracket is next, which is passed over."""
+    def skip_closing(self) -> bool:
+        """Pass over a closing bracket if it is next; returns whether it was."""
         word = self.peek()
         if not word:
             raise self.wrong("a closing bracket is")
@@ -104,7 +104,7 @@ class Words:
         first = self.read
         words: list[bytes] = []
         while len(words) <= most:
-            if self.ended():
+            if self.is_at_end():
                 raise self.wrong(f"the end of {what} is")
             end = self._next_closing()
             words += self._words[self._at : end]

@@ -93,8 +93,10 @@ def write_coo(path: str | os.PathLike[str], mrf: GraphMRF, *, vartype: str = "SP
 
 
 def read_qubo(path: str | os.PathLike[str]) -> GraphMRF:
-    """The model of a .qubo file, the format of qbsolv: comments ``c``, a line ``p qubo 0 sites diagonals elements``,
-    then ``i i weight`` for the diagonal and ``i j weight`` for the others. Label 1 stands for 1.
+    """The model of a .qubo file, the format of qbsolv; label 1 stands for 1.
+
+    The file has comments ``c``, a line ``p qubo 0 sites diagonals elements``, then ``i i weight`` for the diagonal and
+    ``i j weight`` for the others.
 
     Examples
     --------
@@ -115,7 +117,7 @@ def read_qubo(path: str | os.PathLike[str]) -> GraphMRF:
         lines = [cursor.read_integer(f"the number of {name}", 0) for name in ("diagonals", "elements")]
         rows = cursor.read_floats(3 * sum(lines), f"its {lines[0]} diagonals and {lines[1]} elements")
         cursor.check_finished(f"{lines[0]} diagonals and {lines[1]} elements are")
-        model = _triplets(cursor, rows, "BINARY", 0, cursor.check_site_count(size), comments.offset)
+        model = _triplets(cursor, rows, "BINARY", 0, cursor.as_site_count(size), comments.offset)
         if len(model.quadratic) != lines[1]:
             raise ValueError(f"it has {len(model.quadratic)} elements, but says {lines[1]}")
         return model.to_graph()
@@ -195,7 +197,7 @@ def _triplets(
         place = cursor.place(3 * (len(rows) - int(np.argmin(good))))
         limit = f"at least {first}" if size is None else f"{first} to {size + first - 1}"
         raise ValueError(f"the line at {place} must be two sites, {limit}, and a number")
-    size = cursor.check_site_count(int(sites.max(initial=-1)) + 1) if size is None else size
+    size = cursor.as_site_count(int(sites.max(initial=-1)) + 1) if size is None else size
     pairs = sites.astype(np.int64)
     own = pairs[:, 0] == pairs[:, 1]
     linear = np.zeros(size)

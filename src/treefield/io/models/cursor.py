@@ -40,7 +40,7 @@ class Cursor:
         return self._before + self._at
 
     @property
-    def ended(self) -> bool:
+    def is_at_end(self) -> bool:
         """Whether all numbers have been read; reads the next block if needed."""
         return self._at >= len(self._values) and not self._load()
 
@@ -54,13 +54,13 @@ class Cursor:
                 return words[0].decode("latin-1")
         return ""
 
-    def place(self, back: int = 1) -> str:
-        """Line and text of the number read `back` numbers ago, 0 for the next one."""
-        return self._place_of(self.words - back)
+    def place(self, numbers_ago: int = 1) -> str:
+        """Line and text of the number read `numbers_ago` numbers ago, 0 for the next one."""
+        return self._place_of(self.words - numbers_ago)
 
     def read_integer(self, what: str, low: int, high: int = 2**53) -> int:
         """The next number, an integer from `low` to `high`."""
-        if self.ended:
+        if self.is_at_end:
             self.read_floats(1, what)
         value = self._values.item(self._at)
         self._at += 1
@@ -95,7 +95,7 @@ class Cursor:
     def read_up_to(self, count: int) -> np.ndarray:
         """The next `count` numbers, or all that are left."""
         parts, size = [], 0
-        while size < count and not self.ended:
+        while size < count and not self.is_at_end:
             part = self._values[self._at : self._at + count - size]
             self._at += len(part)
             size += len(part)
@@ -104,11 +104,11 @@ class Cursor:
 
     def check_finished(self, announced: str) -> None:
         """Raise if anything follows what the file has announced, which `announced` names."""
-        if not self.ended:
+        if not self.is_at_end:
             raise ValueError(f"{announced} announced, but more follows at {self.place(0)}")
 
-    def check_site_count(self, size: int) -> int:
-        """`size`, or an error if the words read so far are too few for so many sites: before anything is allocated."""
+    def as_site_count(self, size: int) -> int:
+        """`size`, or an error if it is far more sites than the words read so far describe; allocates nothing."""
         if size < 1:
             raise ValueError("it has no sites")
         if size > _FREE_SITES + _SITES_PER_WORD * self.words:
@@ -130,9 +130,9 @@ class Cursor:
             return True
         return False
 
-    def _refuse(self, what: str, back: int, low: int, high: int) -> None:
+    def _refuse(self, what: str, numbers_ago: int, low: int, high: int) -> None:
         limits = f"at least {low}" if high == 2**53 else f"{low} to {high}"
-        raise ValueError(f"{what} at {self.place(back)} must be an integer, {limits}")
+        raise ValueError(f"{what} at {self.place(numbers_ago)} must be an integer, {limits}")
 
     def _place_of(self, index: int) -> str:
         """Line and text of a word, for messages."""

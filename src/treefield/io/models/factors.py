@@ -1,8 +1,8 @@
-"""What files of graph models hold: costs of one, two or more sites, and how they become a `GraphMRF`.
+"""Factors of model files: costs of one, two or more sites, and how they become a `GraphMRF`.
 
-Costs of three and more sites become a site of their own, an auxiliary one, behind those of the file. Its labels are
-the assignments that are not forbidden, its unary cost is what they cost, and an edge to each of the sites forbids what
-disagrees with them. The energies are those of the file, wherever the auxiliary sites agree with the others.
+A cost of three or more sites becomes an auxiliary site, numbered after those of the file. Its labels are the
+assignments that are not forbidden, its unary costs are theirs, and an edge to each of the sites forbids labels that
+disagree with them. The energies are those of the file, wherever the auxiliary sites agree with the others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from treefield.models.quadratic_form import QuadraticForm
 
 MOST_ASSIGNMENTS = 4096  # labels that an auxiliary site may have
 MOST_SITES = 1000  # that one factor may have
-_FREE_CELLS, _CELLS_PER_WORD = 2**24, 64  # what a file may grow to, beside what is written in it
+_FREE_CELLS, _CELLS_PER_WORD = 2**24, 64  # costs that a file may claim: free of charge, and per word that it holds
 
 
 @dataclasses.dataclass
@@ -50,7 +50,7 @@ class Factors:
         if len(self.label_counts) == 0:
             raise ValueError("it has no sites")
 
-    def checked_scope(self, scope: Sequence[int], where: str) -> tuple[int, ...]:
+    def as_scope(self, scope: Sequence[int], where: str) -> tuple[int, ...]:
         """A scope without repeated sites, each of them there."""
         if len(scope) > MOST_SITES:
             raise ValueError(f"{self.name} {where} is of {len(scope)} sites, expected up to {MOST_SITES}")
@@ -83,8 +83,10 @@ class Factors:
             self._add_larger(scope, allowed, table.reshape(-1)[allowed])
 
     def add_sparse(self, scope: tuple[int, ...], default: float, labels: np.ndarray, costs: np.ndarray) -> None:
-        """Add a table that is `default` but for some rows of `labels`, each a label for each site; of equal rows the
-        last counts."""
+        """Add a table that is `default` except for some rows of `labels`, each a label for each site.
+
+        Of equal rows the last counts.
+        """
         shape = self.shape(scope)
         if not scope:
             self._add_constant(default)

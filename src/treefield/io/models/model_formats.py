@@ -42,8 +42,10 @@ _HEAD = 2**16  # bytes that tell what a .txt file is
 
 
 def read_model(path: str | os.PathLike[str], **options: object) -> GridMRF | GraphMRF:
-    """The model of a file, by its suffix: .npz, .uai, .wcsp, .cfn, .h5, .mc, .rud, .coo, .qubo, .bqm; text also packed,
-    as .uai.gz or .uai.xz. A .txt file, or one without a suffix, is max-cut if its first line is two numbers, else COO.
+    """The model of a file, in the format of its suffix.
+
+    The suffixes are .npz, .uai, .wcsp, .cfn, .h5, .mc, .rud, .coo, .qubo and .bqm; text also packed, as .uai.gz or
+    .uai.xz. A .txt file, or one without a suffix, is max-cut if its first line is two numbers, else COO.
 
     `options` are those of the format's own reader, such as ``values="log"`` for .uai.
 
@@ -66,7 +68,7 @@ def read_model(path: str | os.PathLike[str], **options: object) -> GridMRF | Gra
 def write_model(
     path: str | os.PathLike[str], mrf: GridMRF | GraphMRF, *, force: bool = False, **options: object
 ) -> None:
-    """Write a model to a file, in the format of its suffix, see `read_model`; `options` are those of its own writer.
+    """Write a model to a file, in the format of its suffix, see `read_model`; `options` are those of the format.
 
     Examples
     --------

@@ -66,8 +66,8 @@ def graph_in(arrays: dict[str, np.ndarray], pairwise: Pairwise | None) -> GraphM
         raise ValueError(f"unary has shape {unary.shape}, expected (sites, labels), or a list and label_counts")
     costs: Any = _split(arrays["tables"], edges, counts) if pairwise is None else pairwise
     weights = arrays.get("weights")
-    offset = _scalar(arrays, "offset", "uif", 0.0)
-    auxiliary = _scalar(arrays, "auxiliary", "ui", 0)
+    offset = _as_scalar(arrays, "offset", "uif", 0.0)
+    auxiliary = _as_scalar(arrays, "auxiliary", "ui", 0)
     if not 0 <= auxiliary < max(1, len(counts)):
         raise ValueError(f"auxiliary is {auxiliary}, but there are {len(counts)} sites")
     mrf = GraphMRF(unaries, edges.astype(np.int64), costs, weights=weights, offset=float(offset))
@@ -90,7 +90,7 @@ def _split(tables: np.ndarray, edges: np.ndarray, counts: np.ndarray) -> Any:
     return [part.reshape(shape) for part, shape in zip(parts, shapes.tolist(), strict=True)]
 
 
-def _scalar(arrays: dict[str, np.ndarray], name: str, kinds: str, default: Any) -> Any:
+def _as_scalar(arrays: dict[str, np.ndarray], name: str, kinds: str, default: Any) -> Any:
     value = arrays.get(name)
     if value is None:
         return default

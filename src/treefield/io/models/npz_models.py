@@ -8,7 +8,7 @@ An .npz file of plain arrays:
   for every direction, up to `weights_3` in 2-D and `weights_12` in 3-D;
 - one of
   - `potts`: the weight,
-  - `linear` or `quadratic`: weight and cutoff, and optionally beside it `values`, the position of each label,
+  - `linear` or `quadratic`: weight and cutoff, and optionally also `values`, the position of each label,
   - `table`: V, (L, L),
   - `tables_0`, `tables_1` (and `tables_2`): a table for every edge of each axis, edges + (L, L);
 - optionally `format`: the text "treefield model 1", which `save_model` writes.
@@ -81,8 +81,9 @@ def check_model_path(path: pathlib.Path) -> None:
 
 
 def load_model(path: str | os.PathLike[str]) -> GridMRF | GraphMRF:
-    """The model of an .npz file that `save_model` or a user's `np.savez` wrote; `treefield.io.models.npz_models` lists
-    the arrays.
+    """The model of an .npz file that `save_model` or a user's `np.savez` wrote.
+
+    `treefield.io.models.npz_models` lists the arrays.
 
     Examples
     --------
@@ -96,7 +97,7 @@ def load_model(path: str | os.PathLike[str]) -> GridMRF | GraphMRF:
     """
     path = as_input_path(path)
     with explain_read_errors(path, "a model that can be read"):
-        arrays = read_npz(path, _checked_names)
+        arrays = read_npz(path, _as_model_names)
         if "format" in arrays and str(arrays["format"]) != _FORMAT:
             raise ValueError(f"its format is {str(arrays['format'])[:40]!r}, expected {_FORMAT!r}")
         if "edges" in arrays:
@@ -104,7 +105,7 @@ def load_model(path: str | os.PathLike[str]) -> GridMRF | GraphMRF:
         weights = _by_axis(arrays, "weights")
         lattice: dict[str, Any] = {name: arrays[name] for name in ("periodic", "mask") if name in arrays}
         if "connectivity" in arrays:
-            lattice["connectivity"] = _whole(arrays["connectivity"], "connectivity")
+            lattice["connectivity"] = _as_integer(arrays["connectivity"], "connectivity")
         return GridMRF(arrays["unary"], _pairwise_in(arrays), weights=weights or None, **lattice)
 
 
@@ -125,17 +126,17 @@ def _pairwise_arrays(pairwise: Pairwise) -> dict[str, np.ndarray]:
 
 def _pairwise_in(arrays: dict[str, np.ndarray]) -> Pairwise:
     if "potts" in arrays:
-        return Potts(_number(arrays["potts"], "potts"))
+        return Potts(_as_number(arrays["potts"], "potts"))
     for name, kind in _TRUNCATED.items():
         if name in arrays:
             if arrays[name].shape != (2,):
                 raise ValueError(f"{name} has shape {arrays[name].shape}, expected two numbers, weight and cutoff")
-            weight, cutoff = (_number(value, name) for value in arrays[name])
+            weight, cutoff = (_as_number(value, name) for value in arrays[name])
             return kind(weight, cutoff, arrays.get("values"))
     return Table(arrays["table"]) if "table" in arrays else EdgeTables(_by_axis(arrays, "tables"))
 
 
-def _checked_names(names: list[str]) -> list[str]:
+def _as_model_names(names: list[str]) -> list[str]:
     """Those names, if they make a model; so that a foreign file is refused before it is unpacked."""
     if "unary" not in names:
         raise ValueError(f"it has no array unary, but {', '.join(sorted(names)[:8]) or 'no arrays'}")
@@ -167,13 +168,13 @@ def _by_axis(arrays: dict[str, np.ndarray], prefix: str) -> list[np.ndarray]:
     return [arrays[name] for name in found]
 
 
-def _whole(value: Any, name: str) -> int:
+def _as_integer(value: Any, name: str) -> int:
     if np.ndim(value) or np.asarray(value).dtype.kind not in "ui":
         raise ValueError(f"{name} has shape {np.shape(value)} and dtype {np.asarray(value).dtype}, expected an integer")
     return int(value)
 
 
-def _number(value: Any, name: str) -> float:
+def _as_number(value: Any, name: str) -> float:
     if np.ndim(value) or np.asarray(value).dtype.kind not in "uif":
         raise ValueError(f"{name} has shape {np.shape(value)} and dtype {np.asarray(value).dtype}, expected a number")
     return float(value)

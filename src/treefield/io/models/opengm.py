@@ -111,7 +111,7 @@ def _read(path: pathlib.Path, arrays: _Arrays) -> Factors:
         if at + 3 > len(listed) or at + 3 + listed[at + 2] > len(listed):
             raise ValueError(f"its factors end in factor {index}")
         number, kind, arity = listed[at : at + 3]
-        scope = factors.checked_scope(listed[at + 3 : at + 3 + arity], str(index))
+        scope = factors.as_scope(listed[at + 3 : at + 3 + arity], str(index))
         at += 3 + arity
         if kind >= kinds or number >= len(functions[kind]):
             raise ValueError(f"factor {index} has function {number} of kind {kind}, which is not there")

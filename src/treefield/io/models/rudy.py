@@ -19,8 +19,10 @@ from treefield.validation import is_integral
 
 
 def read_rudy(path: str | os.PathLike[str]) -> GraphMRF:
-    """The Ising model of a max-cut file: the numbers of sites and edges, then for each edge its two sites, from 1 on,
-    and its weight (1 if there are none).
+    """The Ising model of a max-cut file.
+
+    The file holds the numbers of sites and edges, then for each edge its two sites, from 1 on, and its weight (1 if
+    there are none).
 
     The energy is the sum of w s s over the edges, with spin -1 for label 0 and +1 for label 1, so the greatest cut is
     where the energy is least: `max_cut` turns one into the other.
@@ -48,7 +50,7 @@ def read_rudy(path: str | os.PathLike[str]) -> GraphMRF:
                 f"it has {len(numbers)} numbers for {count} edges, expected {3 * count}: two sites, weight"
             )
         cursor.check_finished(f"{count} edges are")
-        cursor.check_site_count(size)
+        cursor.as_site_count(size)
         rows = numbers.reshape(count, width)
         sites = rows[:, :2]
         good = (sites >= 1) & (sites <= size) & is_integral(sites)

@@ -37,8 +37,8 @@ def read_uai(
     evidence : path of an .evid file, or a mapping from sites to labels, optional
         The labels that are known. The others of these sites are forbidden; sites and labels keep their numbers.
     values : {"potential", "log", "cost"}
-        What the tables hold: potentials p, of which the energy is -log p and 0 is forbidden; natural logarithms of
-        them; or costs as they are.
+        The values in the tables: potentials p, of which the energy is -log p and 0 is forbidden; natural logarithms of
+        them; or costs.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def read_evidence(path: str | os.PathLike[str]) -> dict[int, int]:
             if numbers[0] == 1 or (numbers[0] == 0 and len(numbers) == 2 and numbers[1] == 0):
                 numbers = numbers[1:]
         if len(numbers) != 1 + 2 * numbers[0]:
-            more = f"at least {len(numbers) - 1}" if not cursor.ended else str(len(numbers) - 1)
+            more = f"at least {len(numbers) - 1}" if not cursor.is_at_end else str(len(numbers) - 1)
             raise ValueError(
                 f"it says that {numbers[0]} sites are known, but {more} numbers follow, expected "
                 f"{2 * numbers[0]}: site and label of each"
@@ -120,7 +120,7 @@ def write_uai(path: str | os.PathLike[str], mrf: GraphMRF, *, values: str = "pot
     path : path of the file
     mrf : GraphMRF
     values : {"potential", "log", "cost"}
-        What the tables hold, see `read_uai`. Potentials have 12 digits, and their energies as many; logarithms and
+        The values in the tables, see `read_uai`. Potentials have 12 digits, and their energies as many; logarithms and
         costs are exact. Costs that differ by more than 690 in one table have no potentials, and are refused.
     force : bool
         Replace a file that is there.
@@ -207,7 +207,7 @@ def read_mpe(path: str | os.PathLike[str]) -> np.ndarray:
         if cursor.read_first_word() != "MPE":
             raise ValueError("it does not begin with MPE")
         answer = None
-        while not cursor.ended:
+        while not cursor.is_at_end:
             size = cursor.read_integer("the number of sites", 0)
             answer = cursor.read_integers(size, "labels", 0, 2**31 - 1)
         if answer is None:
@@ -228,7 +228,7 @@ def _read_factors(path: pathlib.Path, values: str) -> Factors:
         arity = cursor.read_integer(f"the arity of factor {index} of {total}", 0, size)
         what = f"the sites of factor {index}"
         sites = [cursor.read_integer(what, 0, size - 1) for _ in range(arity)]
-        scopes.append(factors.checked_scope(sites, str(index)))
+        scopes.append(factors.as_scope(sites, str(index)))
     for index, scope in enumerate(scopes):
         count = cursor.read_integer(f"the number of entries of factor {index}", 0)
         expected = math.prod(factors.shape(scope))

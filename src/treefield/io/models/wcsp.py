@@ -45,7 +45,7 @@ def read_wcsp(path: str | os.PathLike[str]) -> GraphMRF:
 
 def _read(path: pathlib.Path) -> Factors:
     cursor = Cursor(lambda: read_blocks(path), "; cost functions that a keyword names are not read, only tables")
-    if not cursor.read_first_word() or cursor.ended:
+    if not cursor.read_first_word() or cursor.is_at_end:
         raise ValueError("it has no header: name, sites, greatest number of labels, cost functions, upper bound")
     size = cursor.read_integer("the number of sites", 1)
     cursor.read_integer("the greatest number of labels", 0)
@@ -69,7 +69,7 @@ def _read_function(cursor: Cursor, factors: Factors, index: int, total: int, top
     arity = cursor.read_integer(f"the arity of cost function {index} of {total}", -size, size)
     what = f"the sites of cost function {index}"
     sites = [cursor.read_integer(what, 0, size - 1) for _ in range(abs(arity))]
-    scope = factors.checked_scope(sites, str(index))
+    scope = factors.as_scope(sites, str(index))
     default = _costs(cursor.read_floats(1, f"the default cost of cost function {index}"), top, cursor, index)
     rows = cursor.read_integer(f"the number of tuples of cost function {index}", -len(shared))
     shape = factors.shape(scope)

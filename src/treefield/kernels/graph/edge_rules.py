@@ -1,4 +1,4 @@
-"""What the edges of a graph cost, and their messages: the parts of `GraphRule`, chosen by `graph.kind`.
+"""The costs of a graph's edges, and their messages: the parts of `GraphRule`, chosen by `graph.kind`.
 
 The kind is compared once per call, not once per label: the kernels of graphs are compiled once for all kinds.
 """

@@ -5,16 +5,19 @@ from typing import NamedTuple
 import numpy as np
 
 from treefield.kernels.graph.edge_rules import edge_cost, link_cost
-from treefield.kernels.shared.components import add_change, join, number_roots
+from treefield.kernels.shared.differences import add_change
+from treefield.kernels.shared.union_find import join, number_roots
 from treefield.kernels.simd.jit import inline_helper, kernel
 from treefield.kernels.simd.lanes import LANES, load, minimum, reduce_min
 from treefield.kernels.simd.sums import add_exactly
 
 
 class Graph(NamedTuple):
-    """Flat arrays. Site i has the labels of `unary` from ``label_starts[i]`` to ``label_starts[i + 1]``; `labels` is
-    how many every site has, or 0. It has the `neighbours` from ``starts[i]`` to ``starts[i + 1]``; `links` are, in the
-    same order, 2 * edge + (1 if the site is the edge's second).
+    """A graph as flat arrays.
+
+    Site i has the labels of `unary` from ``label_starts[i]`` to ``label_starts[i + 1]``; `labels` is how many every
+    site has, or 0. It has the `neighbours` from ``starts[i]`` to ``starts[i + 1]``; `links` are, in the same order, 2 *
+    edge + (1 if the site is the edge's second).
 
     `edges` has the first and the second site of each edge. `kind` is the code of the rule that says what an edge costs:
     its weight times a cost computed from `positions`, or ``tables[table_starts[edge] + a * stride + b]`` (a stride of 0
@@ -39,8 +42,11 @@ class Graph(NamedTuple):
 
 @kernel
 def list_neighbours(edges, starts, neighbours, links):
-    """Fill `neighbours` and `links`, two per edge. On entry `starts` is a 0 and the cumulative numbers of neighbours
-    [site]; on return it is shifted by one, as in `Graph`. O(1) per edge."""
+    """Fill `neighbours` and `links`, two per edge. O(1) per edge.
+
+    On entry `starts` is a 0 and the cumulative numbers of neighbours [site]; on return it is shifted by one, as in
+    `Graph`.
+    """
     for edge in range(len(edges) // 2):
         for end in range(2):
             site = edges[2 * edge + end]
@@ -90,8 +96,10 @@ def best_labels(graph, x):
 
 @kernel
 def graph_energy(x, graph):
-    """The finite part of the energy of a labelling x [site], and the number of forbidden costs. O(1) per site and
-    edge."""
+    """The finite part of the energy of a labelling x [site], and the number of forbidden costs.
+
+    O(1) per site and edge.
+    """
     total = carried = 0.0
     forbidden = 0
     size = len(x)
@@ -110,8 +118,10 @@ def graph_energy(x, graph):
 
 @kernel
 def join_differing(x, y, graph, numbers):
-    """Number the connected components of the sites where two labellings differ in `numbers` [site], -1 elsewhere.
-    Returns how many there are. About O(neighbours) per site."""
+    """Number the connected components of the sites where two labellings differ; returns how many there are.
+
+    `numbers` [site] is -1 elsewhere. About O(neighbours) per site.
+    """
     for i in range(len(x)):
         root = -1
         if x[i] != y[i]:
@@ -127,8 +137,10 @@ def join_differing(x, y, graph, numbers):
 
 @kernel
 def component_changes(x, y, graph, numbers, finite, forbidden):
-    """Add up the change of each component in `finite` and `forbidden` [component]: an edge belongs to the component of
-    whichever end differs. O(neighbours) per site that differs."""
+    """Add up the change of each component in `finite` and `forbidden` [component].
+
+    An edge belongs to the component of whichever end differs. O(neighbours) per site that differs.
+    """
     for i in range(len(x)):
         if numbers[i] < 0:
             continue

@@ -4,16 +4,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treefield.kernels.shared.components import join
+from treefield.kernels.shared.union_find import join
 from treefield.kernels.simd.jit import inline_helper, kernel
 
 _NOWHERE = -(2**31)  # no tree came there
 
 
 class GraphForest(NamedTuple):
-    """The sites of a forest, parents before children; for each the place of its parent (-1 for roots), its link to it,
-    its first child, and the next child of the same parent (-1 where there is none). The trees lie one after the other,
-    from ``trees[t]`` to ``trees[t + 1]``."""
+    """The sites of a forest, parents before children, and their links.
+
+    For each site the place of its parent (-1 for roots), its link to it, its first child, and the next child of the
+    same parent (-1 where there is none). The trees lie one after the other, from ``trees[t]`` to ``trees[t + 1]``.
+    """
 
     sites: np.ndarray
     parents: np.ndarray
@@ -25,8 +27,10 @@ class GraphForest(NamedTuple):
 
 @kernel
 def grow_forest(starts, neighbours, order, roots, seen):
-    """Take each site in turn that closes no cycle with those taken; returns how many are. `roots`, one for each site,
-    is then -1 for those left out; `seen` is work space. O(neighbours) per site."""
+    """Take each site in turn that closes no cycle with those taken; returns how many are taken.
+
+    `roots`, one for each site, is then -1 for those left out; `seen` is workspace. O(neighbours) per site.
+    """
     for i in range(len(roots)):
         roots[i] = -1
         seen[i] = -1
@@ -67,9 +71,10 @@ def _append(forest, tail, i, parent, link):
 
 @kernel
 def split_into_trees(graph, order, limit, is_reversed, forest, stack, place):
-    """Cut the sites into induced trees of up to `limit` sites, one around each site of `order` that is in none before:
-    along a branch as far as it goes, and then from where it came. Neighbours are tried in reverse order if
-    `is_reversed`: on a grid, columns before rows. Returns the number of trees.
+    """Cut the sites into induced trees of up to `limit` sites; returns the number of trees.
+
+    A tree grows around each site of `order` that is in none yet: along a branch to its end, then back from where it
+    came. Neighbours are tried in reverse order if `is_reversed`: on a grid, columns before rows.
 
     Fills the arrays of `forest`; work space: `stack`, one for each end of an edge and one more, and for each site its
     `place`: before it has one, -1 - 2 t if it is next to one site of tree t, -2 - 2 t if next to more, where t is
@@ -113,9 +118,11 @@ def split_into_trees(graph, order, limit, is_reversed, forest, stack, place):
 
 @kernel
 def plan_graph_forest(graph, wanted, forest, stack, place):
-    """Order the sites whose number in `wanted` is not negative, tree by tree, each along its branches: parents come
-    before children, and neighbours close to each other. Returns the number of trees, or -1 if there is a cycle. Fills
-    the arrays of `forest`; `stack`, two for each of its sites, and `place`, one for each of the graph, are work space.
+    """Order the sites of a forest tree by tree; returns the number of trees, or -1 if there is a cycle.
+
+    The sites are those whose number in `wanted` is not negative. Each tree is ordered along its branches: parents come
+    before children, and neighbours close to each other. Fills the arrays of `forest`; `stack`, two for each of its
+    sites, and `place`, one for each of the graph, are workspace.
     """
     for i in range(len(place)):
         place[i] = -1

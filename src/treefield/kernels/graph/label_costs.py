@@ -1,5 +1,7 @@
-"""Conditional costs of a graph: the cost of each label of each site given the labels of its neighbours, updated as
-labels change; and the exact search on forests that uses them. `site_costs` documents the functions that it chooses.
+"""Conditional costs of a graph: of each label of each site, given the labels of its neighbours.
+
+They are updated as labels change, and used by the exact search on forests. `site_costs` documents the functions that it
+chooses.
 
 All numbers added to these costs are multiples of a `unit`, a power of 2 so large that sums are exact: the costs depend
 on the labelling alone, not on the order of its changes.
@@ -140,15 +142,17 @@ def draw_label(state, graph, i, heat, limit, seed, draw):
 
 @inline_helper
 def _potts_discount(graph, state, link, label):
-    """What a Potts edge takes off the costs of eight labels: its weight where the neighbour has the same label."""
+    """The discount of a Potts edge on the costs of eight labels: its weight where the neighbour has the same label."""
     weight = round_to_unit(graph.weights[link >> 1], state.rounder)
     return where(lane_numbers() == broadcast(np.int32(label)), broadcast(weight), broadcast(0.0))
 
 
 @inline_helper
 def _collect_costs(graph, state, forest, p, workspace, at):
-    """Write the costs of a site's labels given the sites around the tree, plus the messages from its children, to
-    `workspace.h` from `at` on. Returns their minimum. O(neighbours in the tree x L)."""
+    """Write the costs of a site's labels given the sites around the tree to `workspace.h`, from `at` on.
+
+    The messages from its children are included. Returns the minimum. O(neighbours in the tree x L).
+    """
     i, h, old = forest.sites[p], workspace.h, workspace.old
     start, count = start_of(state, state.starts, i), label_count(graph, i)
     low = broadcast(np.inf)

@@ -19,15 +19,15 @@ from treefield.kernels.simd.sums import add_exactly
 class Messages(NamedTuple):
     """Flat arrays:
 
-    values   all messages
-    starts   [place] where the message towards the site begins, for each place of the graph's `links`
-    back     [place] where the message towards the other end of the same edge begins
+    values          all messages
+    starts          [place] where the message towards the site begins, for each place of the graph's `links`
+    reverse_starts  [place] where the message towards the other end of the same edge begins
     belief, h, out  workspace for the labels of one site, rounded up to a multiple of eight
     """
 
     values: np.ndarray
     starts: np.ndarray
-    back: np.ndarray
+    reverse_starts: np.ndarray
     belief: np.ndarray
     h: np.ndarray
     out: np.ndarray
@@ -50,8 +50,10 @@ def _collect(graph, messages, i):
 
 @inline_helper
 def _send_over(graph, messages, i, k, share):
-    """The message over a link from a site whose belief is there: its `share` less what came over the link. Returns
-    its minimum, which is subtracted; leaves the message in `out`."""
+    """Compute the message over a link, in `out`, from a site whose belief is there; returns its minimum.
+
+    The message is the `share` of the belief less the message that came over the link; its minimum is subtracted.
+    """
     count, others = label_count(graph, i), label_count(graph, graph.neighbours[k])
     start, h = messages.starts[k], messages.h
     for s in range(0, count, LANES):
@@ -92,14 +94,16 @@ def update_all(graph, messages, fresh, damping):
         for k in range(graph.starts[i], graph.starts[i + 1]):
             _send_over(graph, messages, i, k, 1.0)
             others = label_count(graph, graph.neighbours[k])
-            most = max(most, _store_message(messages, messages.back[k], others, damping, fresh))
+            most = max(most, _store_message(messages, messages.reverse_starts[k], others, damping, fresh))
     return most
 
 
 @kernel
 def update_in_turn(graph, messages, damping):
-    """Compute the messages of one site after the other, forward and backward, each from the newest ones; returns the
-    greatest change. O(neighbours x cost of a message) per site, twice."""
+    """Compute the messages site by site, forward and backward, each from the newest; returns the greatest change.
+
+    O(neighbours x cost of a message) per site, twice.
+    """
     most = 0.0
     size = len(graph.starts) - 1
     for step in range(2 * size):
@@ -108,7 +112,7 @@ def update_in_turn(graph, messages, damping):
         for k in range(graph.starts[i], graph.starts[i + 1]):
             _send_over(graph, messages, i, k, 1.0)
             others = label_count(graph, graph.neighbours[k])
-            most = max(most, _store_message(messages, messages.back[k], others, damping, messages.values))
+            most = max(most, _store_message(messages, messages.reverse_starts[k], others, damping, messages.values))
     return most
 
 
@@ -169,14 +173,16 @@ def pass_forward(graph, messages, x):
             if graph.neighbours[k] > i:
                 _send_over(graph, messages, i, k, share)
                 _store_message(
-                    messages, messages.back[k], label_count(graph, graph.neighbours[k]), 0.0, messages.values
+                    messages, messages.reverse_starts[k], label_count(graph, graph.neighbours[k]), 0.0, messages.values
                 )
 
 
 @kernel
 def pass_backward(graph, messages):
-    """Send the messages of each site, from the last to the first, to the sites before it; returns a lower bound on the
-    energy, and how far rounding may have raised it. O(neighbours x cost of a message) per site.
+    """Send the messages of each site, from the last to the first, to the sites before it.
+
+    Returns a lower bound on the energy, and how far rounding may have raised it. O(neighbours x cost of a message) per
+    site.
 
     Each belief is rounded as often as its site has neighbours, and each message made of it a few times more; no number
     along a labelling of finite energy is larger than the site's beliefs and unary costs.
@@ -202,6 +208,6 @@ def pass_backward(graph, messages):
                 bound, carried = add_exactly(bound, carried, low)
                 rounding += 8 * abs(low)
                 _store_message(
-                    messages, messages.back[k], label_count(graph, graph.neighbours[k]), 0.0, messages.values
+                    messages, messages.reverse_starts[k], label_count(graph, graph.neighbours[k]), 0.0, messages.values
                 )
     return bound + carried, rounding * 2.0**-52

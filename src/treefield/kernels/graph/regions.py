@@ -2,7 +2,7 @@
 
 from treefield.kernels.graph.edge_rules import absorb, edge_cost
 from treefield.kernels.graph.energy import first_label, label_count
-from treefield.kernels.shared.components import join, number_roots
+from treefield.kernels.shared.union_find import join, number_roots
 from treefield.kernels.simd.jit import kernel
 from treefield.kernels.simd.random import below, bits64
 
@@ -10,8 +10,10 @@ from treefield.kernels.simd.random import below, bits64
 @kernel
 def draw_balls(graph, centres, sizes, ends, sites, seen):
     """Grow a ball around each centre, nearest sites first, up to its size; returns their total number of sites.
-    Ball b is ``sites[ends[b - 1]:ends[b]]``; `seen`, one for each site and all -1, is workspace. O(neighbours) per
-    site of a ball."""
+
+    Ball b is ``sites[ends[b - 1]:ends[b]]``; `seen`, one for each site and all -1, is workspace. O(neighbours) per site
+    of a ball.
+    """
     tail = 0
     for ball in range(len(centres)):
         begin = head = tail
@@ -51,9 +53,11 @@ def fill_balls(graph, y, ends, sites, labels):
 
 @kernel
 def best_balls(graph, y, ends, sites, seen, costs):
-    """Give all sites of each ball the one label that costs least there, given the sites around it and the balls before.
+    """Give all sites of each ball the one label that costs least, given the sites around it and the balls before.
+
     `seen`, one for each site and all -1, and `costs`, one for each label, are workspace. O(neighbours x L) per site of
-    a ball."""
+    a ball.
+    """
     begin = 0
     for ball in range(len(ends)):
         count = len(costs)
@@ -83,8 +87,10 @@ def best_balls(graph, y, ends, sites, seen, costs):
 
 @kernel
 def join_segments(x, graph, numbers):
-    """Number the segments of a labelling: connected sites of one label. Returns how many. About
-    O(neighbours) per site."""
+    """Number the segments of a labelling, connected sites of one label; returns how many there are.
+
+    About O(neighbours) per site.
+    """
     for i in range(len(x)):
         root = -1
         for k in range(graph.starts[i], graph.starts[i + 1]):
@@ -96,8 +102,8 @@ def join_segments(x, graph, numbers):
 
 
 @kernel
-def labels_across(x, graph, numbers, seed, keys, found):
-    """For each segment the label across a random edge of its border; `found` is left unchanged where there is none.
+def labels_across(x, graph, numbers, seed, keys, across):
+    """For each segment the label across a random edge of its border; `across` is left unchanged where there is none.
 
     `keys` [segment], zeros, is workspace: the edge of the greatest random key wins. O(1) per edge.
     """
@@ -109,4 +115,4 @@ def labels_across(x, graph, numbers, seed, keys, found):
         for own, other in ((i, j), (j, i)):
             if key > keys[numbers[own]]:
                 keys[numbers[own]] = key
-                found[numbers[own]] = x[other]
+                across[numbers[own]] = x[other]

@@ -41,8 +41,10 @@ def rise(state, graph, i, label):
 
 @_by_state
 def draw_label(state, graph, i, heat, limit, seed, draw):
-    """A label drawn with probabilities proportional to 2**(-cost * heat), none whose cost is above the least by the
-    limit or more; `draw` is the number of the draw."""
+    """Draw a label with probabilities proportional to 2**(-cost * heat).
+
+    No label is drawn whose cost is above the least by the limit or more; `draw` is the number of the draw.
+    """
 
 
 @_by_state
@@ -52,8 +54,10 @@ def upward(state, graph, forest, begin, end, dirty_bit, workspace, temperature, 
 
 @_by_state
 def downward(state, graph, forest, begin, end, dirty_bit, workspace):
-    """Choose labels from the root of a tree to its leaves where costs or labels have changed; returns the change of
-    energy and the number of new labels."""
+    """Choose labels from the root of a tree to its leaves where costs or labels have changed.
+
+    Returns the change of energy and the number of new labels.
+    """
 
 
 @kernel
@@ -66,8 +70,10 @@ def update_costs(graph, state, x):
 
 @kernel
 def icm_sweep(graph, state, order):
-    """Give each site in turn its cheapest label; returns the change of energy (Eq. 4). O(L) per
-    site, and O(neighbours x L) per change."""
+    """Give each site in turn its cheapest label (Eq. 4); returns the change of energy.
+
+    O(L) per site, and O(neighbours x L) per change.
+    """
     total = 0.0
     for i in order:
         label = cheapest(state, graph, i)
@@ -79,8 +85,11 @@ def icm_sweep(graph, state, order):
 
 @kernel
 def sample_sweeps(graph, state, order, heats, limits, seed):
-    """A sweep for each of the heats: draw each site in turn, none of its labels whose cost is above the least by the
-    limit or more; returns the change of energy. O(L) per site, and O(neighbours x L) per change."""
+    """Draw each site in turn, in one sweep for each of the heats; returns the change of energy.
+
+    No label is drawn whose cost is above the least by the limit or more. O(L) per site, and O(neighbours x L) per
+    change.
+    """
     total = 0.0
     draw = 0
     for sweep in range(len(heats)):
@@ -95,8 +104,7 @@ def sample_sweeps(graph, state, order, heats, limits, seed):
 
 @kernel
 def solve_trees(graph, state, forest, firsts, dirty_bit, workspace, temperatures, seed, check, reverse):
-    """Solve a forest exactly given the labels around it, once for each of the temperatures; returns the change of
-    energy.
+    """Solve a forest exactly given the labels around it, once for each temperature; returns the change of energy.
 
     Of several forests one is drawn each time: forest f has the trees from ``firsts[f]`` to ``firsts[f + 1]``. A tree
     takes its new labels, with `check`, only if that does not raise the energy. At a temperature above 0 each cost is

@@ -35,8 +35,11 @@ class Spins(NamedTuple):
 
 
 class SpinWorkspace(NamedTuple):
-    """The memory of the search on a forest, as in `LabelWorkspace`; flat arrays [place]: the couplings to the parents,
-    the rises without the parents, and the messages to the parents; the labels before and after are workspace."""
+    """The memory of the search on a forest, as in `LabelWorkspace`: flat arrays [place].
+
+    The couplings to the parents, the rises without the parents, and the messages to the parents; the labels before and
+    after are workspace.
+    """
 
     couplings: np.ndarray
     rises: np.ndarray
@@ -47,8 +50,10 @@ class SpinWorkspace(NamedTuple):
 
 @kernel
 def start_spins(graph, spins, rounder):
-    """Compute the couplings, as multiples of the unit of `rounder`, and the rises given label 0 everywhere. O(1) per
-    site and edge."""
+    """Compute the couplings, as multiples of the unit of `rounder`, and the rises given label 0 everywhere.
+
+    O(1) per site and edge.
+    """
     for i in range(len(spins.x)):
         spins.x[i] = 0
         spins.dirty[i] = ALL
@@ -103,7 +108,7 @@ def draw_label(spins, graph, i, heat, limit, seed, draw):
 
 @inline_helper
 def _given(coupling, label):
-    """What an edge adds to the rise at one end, given the label at the other."""
+    """The part of an edge in the rise at one end, given the label at the other."""
     return -coupling if label == 1 else coupling
 
 

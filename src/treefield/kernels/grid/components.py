@@ -4,7 +4,8 @@ import numpy as np
 
 from treefield.kernels.grid.energy import edge_numbers, fetch, fetch_weights
 from treefield.kernels.rules.rule import edge_cost
-from treefield.kernels.shared.components import add_change, differing, join
+from treefield.kernels.shared.differences import add_change, difference_bits
+from treefield.kernels.shared.union_find import join
 from treefield.kernels.simd.jit import inline_helper, kernel
 from treefield.kernels.simd.lanes import (
     LANES,
@@ -29,8 +30,9 @@ def rows_before(shape, strides, row):
 
 @kernel
 def join_components(x, y, shape, strides, parents):
-    """Join the sites where flat labellings differ to trees, one per connected component, rooted at its lowest site;
-    -1 elsewhere. Returns how many there are. About O(1) per site.
+    """Join the sites where flat labellings differ to trees, one per connected component; returns how many there are.
+
+    Each tree is rooted at its lowest site; `parents` is -1 at sites that do not differ. About O(1) per site.
     """
     count = 0
     width = shape[len(shape) - 1]
@@ -38,7 +40,7 @@ def join_components(x, y, shape, strides, parents):
         above, behind = rows_before(shape, strides, start // width)
         last, root = -2, -1  # the last site that differs, and its root
         for block in range(start, start + width, LANES):
-            left = differing(x, y, block, start + width - block)
+            left = difference_bits(x, y, block, start + width - block)
             if start + width - block >= LANES:
                 store(parents, block, broadcast(np.int32(-1)))
             else:
@@ -67,14 +69,15 @@ def join_components(x, y, shape, strides, parents):
 
 @kernel
 def unary_changes(x, y, unary, labels, numbers, forbidden_cost, finite, forbidden):
-    """Number the components in the order of their lowest sites, and add to each one's `finite` and `forbidden` what
-    going from x to y changes in its unary costs.
+    """Number the components in the order of their lowest sites, and add up the changes of their unary costs.
+
+    The change from x to y of each component is added to its `finite` and `forbidden`.
 
     On entry `numbers` are the parents, at most the sites themselves, that `join_components` found.
     """
     count = 0
     for block in range(0, len(x), LANES):
-        left = differing(x, y, block, len(x) - block)
+        left = difference_bits(x, y, block, len(x) - block)
         while left != 0:
             i = block + lowest_set_bit(left)
             left &= left - 1

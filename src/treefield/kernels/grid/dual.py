@@ -4,9 +4,9 @@ The sites are taken in raster order, but a site needs only those before it: the 
 advance together.
 
 An edge has one message: to its second site after a forward pass, to its first after a backward pass, and the new one
-overwrites the old one. It is stored at its first site; those between two strips have an array of their own.
+overwrites the old one. It is stored at its first site; those between two strips have a separate array.
 
-What is added up in a backward pass is a lower bound. At site i let T_i be its unary and all messages to it, less its
+The sum of a backward pass is a lower bound. At site i let T_i be its unary and all messages to it, less its
 minimum m_i; let h_e = share of T_i - the old message, for each edge e to a site before it, with shares that add up to
 T_i or less; and let the new message be at most h_e(x_i) - low_e + V_e for every x_i. Then, added up over all edges and
 sites, the messages cancel and sum(m) + sum(low) <= E(x) for every labelling x, whatever the old messages were. It
@@ -58,8 +58,10 @@ class StripScratch(NamedTuple):
 
 
 def _edges(kind, strips, axis, strip, t, before):
-    """The numbers of the lanes' edges along an axis (0 the last, 1 the one before, 2 the first) from a step's sites on,
-    or of the edges `before` them."""
+    """The numbers of the lanes' edges along an axis from a step's sites on, or of the edges `before` them.
+
+    Axis 0 is the last, 1 the one before it, 2 the first.
+    """
 
 
 @inline_overload(_edges)
@@ -165,8 +167,10 @@ def pass_forward(strips, kind, scratch):
 
 @kernel
 def pass_backward(strips, kind, scratch):
-    """Send the messages of all sites to the sites before them; returns the bound that they give. O(L) per site for most
-    kinds."""
+    """Send the messages of all sites to the sites before them; returns the bound that they give.
+
+    O(L) per site for most kinds.
+    """
     labels = label_count(kind, strips.labels)
     right, down, depth, borders = strips.right, strips.down, strips.depth, strips.borders
     n, within, deep = width(strips.unary), can_overwrite(kind), strips.planes > 1

@@ -1,4 +1,4 @@
-"""What a grid is to a kernel: shapes, strides and edges as flat arrays; and the energy of a labelling on it.
+"""A grid in the layout of the kernels: shapes, strides and edges as flat arrays; and the energy of a labelling.
 
 The edges of all axes are numbered one after the other, axis by axis, each axis in the raster order of its first sites.
 """
@@ -25,7 +25,9 @@ from treefield.kernels.simd.lanes import (
 
 
 class Grid(NamedTuple):
-    """`shape` and site `strides` per axis; `edge_offsets` per axis and `edge_strides` [axis][axis] give an edge's
+    """Shapes, strides and edge weights of a grid, as flat arrays.
+
+    `shape` and site `strides` are per axis; `edge_offsets` per axis and `edge_strides` [axis][axis] give an edge's
     number from its first site.
 
     `weights` has one weight per edge, or (`uniform`) one per axis.
@@ -41,8 +43,10 @@ class Grid(NamedTuple):
 
 @helper
 def neighbour(grid, site, direction):
-    """The site next to `site` in a direction (2 a: before it along axis a, 2 a + 1: after it), and their edge; (-1, 0)
-    beyond the border."""
+    """The site next to `site` in a direction, and their edge; (-1, 0) beyond the border.
+
+    Direction 2 a is before the site along axis a, 2 a + 1 after it.
+    """
     axis = direction // 2
     number = grid.edge_offsets[axis]
     for a in range(len(grid.shape)):
@@ -64,8 +68,10 @@ def edge_weight(grid, axis, number):
 
 @kernel
 def unary_energy(x, unary, labels, forbidden_cost):
-    """The finite part of the unary costs of a labelling, in float64, and the number of forbidden ones (of at least
-    `forbidden_cost`)."""
+    """The finite part of the unary costs of a labelling, in float64, and the number of forbidden ones.
+
+    Forbidden costs are those of at least `forbidden_cost`.
+    """
     total = 0.0
     forbidden = 0
     for i in range(len(x)):
@@ -104,8 +110,10 @@ def edge_numbers(number, count):
 
 @kernel
 def pairwise_energy(x, labels, grid, kind, forbidden_cost, work, weights):
-    """The same for the pairwise costs. `work` (int32) and `weights` (as the grid's) are workspace for eight values.
-    O(1) per edge."""
+    """The finite part of the pairwise costs of a labelling, in float64, and the number of forbidden ones.
+
+    `work` (int32) and `weights` (of the dtype of the grid's) are workspace for eight values. O(1) per edge.
+    """
     total = 0.0
     forbidden = 0
     number = 0

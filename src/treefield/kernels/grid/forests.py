@@ -11,8 +11,9 @@ from treefield.kernels.simd.lanes import LANES, broadcast, cast, load, minimum, 
 
 
 class GridForest(NamedTuple):
-    """The sites of a forest in groups of eight, children before parents. Flat arrays [group][lane] but for the last
-    two:
+    """The sites of a forest in groups of eight, children before parents.
+
+    Flat arrays [group][lane] but for the last two:
 
     sites      the site (an arbitrary one in lanes not in use)
     parents    where the parent stands: its group * 8 + its lane
@@ -29,9 +30,11 @@ class GridForest(NamedTuple):
 
 
 class GridForestScratch(NamedTuple):
-    """Work space: the unary costs, and all costs, [group][label][lane], a message [label][lane], minima and labels
-    [group][lane],
-    per-site membership, the energy change per tree, and eight neighbours, edges, weights and changes."""
+    """Workspace of the search on a forest.
+
+    The unary costs, and all costs, [group][label][lane], a message [label][lane], minima and labels [group][lane],
+    per-site membership, the energy change per tree, and eight neighbours, edges, weights and changes.
+    """
 
     unary: np.ndarray
     h: np.ndarray
@@ -48,8 +51,9 @@ class GridForestScratch(NamedTuple):
 
 @kernel
 def plan_grid_forest(sites, grid, index, parents, directions, heights, trees, queue):
-    """Root each tree of the forest on `sites` and fill the arrays, one entry per site; returns the number of trees, -1
-    if there is a cycle.
+    """Root each tree of the forest on `sites`; returns the number of trees, -1 if there is a cycle.
+
+    Fills the arrays, one entry per site.
 
     `index` gives each site of the grid its place in `sites` (-1 if it is not there), `queue` is workspace. Edges of
     weight 0 do not count. O(directions) per site.
@@ -92,8 +96,10 @@ def plan_grid_forest(sites, grid, index, parents, directions, heights, trees, qu
 
 @helper
 def _load_neighbours(x, forest, group, grid, direction, scratch, inside):
-    """The labels, edges and weights of a group's neighbours in one direction; the weight is 0 beyond the border, and
-    within the forest unless `inside`."""
+    """The labels, edges and weights of a group's neighbours in one direction.
+
+    The weight is 0 beyond the border, and within the forest unless `inside`.
+    """
     for k in range(LANES):
         scratch.neighbour_labels[k] = 0
         scratch.edges[k] = 0
@@ -109,8 +115,10 @@ def _load_neighbours(x, forest, group, grid, direction, scratch, inside):
 
 @kernel
 def pack_forest(unary, forest, labels, forbidden_cost, out):
-    """Lay the natural unary [site][label] out as [group][label][lane], forbidden costs cut to `forbidden_cost`. O(L)
-    per site."""
+    """Lay the natural unary [site][label] out as [group][label][lane]. O(L) per site.
+
+    Forbidden costs are cut to `forbidden_cost`.
+    """
     for group in range(len(forest.counts)):
         for k in range(LANES):
             site = forest.sites[group * LANES + k] * labels
@@ -213,8 +221,9 @@ def _sum_changes(x, forest, grid, kind, labels, scratch):
 
 @kernel
 def solve_forest(x, labels, forest, grid, kind, scratch, check):
-    """Solve every tree of the forest exactly, in place on the flat labelling, given the sites around it; returns the
-    change of energy.
+    """Solve every tree of the forest exactly, given the sites around it; returns the change of energy.
+
+    The flat labelling is changed in place.
 
     With `check` a tree takes its new labels only if that does not raise the energy, in float64. One message and
     O(directions x L) per site.

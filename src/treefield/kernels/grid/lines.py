@@ -32,8 +32,11 @@ AHEAD = 128  # labels: costs are asked for so long before they are used
 
 
 class BlockView(NamedTuple):
-    """One block: its number, where its unary costs and weights begin, how far a slot's weights are from the next slot's
-    (0 where all are alike), and `contiguous_start` for the line itself and the first two next to it."""
+    """One block: its number, where its unary costs and weights begin, and strides.
+
+    The stride from a slot's weights to the next slot's is 0 where all are alike; `contiguous_start` is for the line
+    itself and the first two next to it.
+    """
 
     block: int
     unary: int
@@ -45,8 +48,10 @@ class BlockView(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """One thread's work space: costs [slot][label][lane], two messages [label][lane], their minima and the new labels
-    [slot][lane]."""
+    """The workspace of one thread.
+
+    Costs [slot][label][lane], two messages [label][lane], their minima and the new labels [slot][lane].
+    """
 
     h: np.ndarray
     left: np.ndarray
@@ -103,8 +108,10 @@ def labels_at(x, lines, view, d, p, j):
 
 @inline_helper
 def neighbours_at(x, packed, lines, view, d, p, j):
-    """The weights and numbers of a slot's edges in a direction other than along the line, and the labels at their other
-    ends. Beyond the ends of the line the weight is 0, and the edge another."""
+    """The weights and numbers of a slot's edges in a direction, and the labels at their other ends.
+
+    The direction is not along the line. Beyond the ends of the line the weight is 0, and the edge any other.
+    """
     weight = weight_at(packed, view, d, p)
     shift = shift_of(lines.shifts, d)
     edge, q = j, p
@@ -127,8 +134,10 @@ def _label_cost(packed, base, row, kind, incoming, h, s, w1, w2, p1, p2, labels)
 
 @inline_helper
 def collect(x, packed, lines, view, p, j, kind, incoming, h):
-    """Eq. 8: a slot's costs are its unary, the incoming message and the edges to the fixed lines next to it. Returns
-    their minimum. O(directions x L)."""
+    """Eq. 8: a slot's costs are its unary, the incoming message and the edges to the fixed lines next to it.
+
+    Returns their minimum. O(directions x L).
+    """
     labels = label_count(kind, lines.labels)
     for d in range(3, lines.directions, 2):
         weight, edges, neighbour_labels = neighbours_at(x, packed, lines, view, d, p, j)
@@ -194,7 +203,7 @@ def inward(x, packed, lines, view, kind, scratch):
 
 @inline_helper
 def change_at(x, packed, lines, view, p, j, kind, new, old):
-    """What a slot's new labels change, in float64, but for the edges along the line."""
+    """The change of energy by a slot's new labels, in float64, without the edges along the line."""
     labels = label_count(kind, lines.labels)
     at = view.unary + p * labels * LANES
     after = gather(packed.unary, at, new * broadcast(np.int32(LANES)) + lane_numbers())
@@ -298,7 +307,7 @@ def _write(x, flat, lines, view, taken, scratch):
 def solve_lines(x, flat, steps, packed, lines, kind, scratch, check, changes):
     """Solve the lines of each step exactly, in turn, on the packed labels `x`; `changes[step]` gets the energy change.
 
-    What changes is written to `x` and to the natural labelling `flat`. With `check` a line takes its new labels only if
+    New labels are written to `x` and to the natural labelling `flat`. With `check` a line takes its new labels only if
     that does not raise the energy, in float64. Two passes, one message and O(directions x L) per site.
     """
     for step in steps:

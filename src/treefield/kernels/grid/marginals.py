@@ -64,8 +64,10 @@ def _outward(packed, lines, view, p, edge, own_first, kind, scratch):
 
 @inline_helper
 def _marginals(x, packed, lines, view, kind, scratch):
-    """Leave the min-marginals of a block's lines, each site's up to a constant, in `scratch.h`, and how far the second
-    best is from the best in `scratch.lows`."""
+    """Leave the min-marginals of a block's lines, each site's up to a constant, in `scratch.h`.
+
+    The distance of the second best from the best is left in `scratch.lows`.
+    """
     labels, length, h = label_count(kind, lines.labels), lines.length, scratch.h
     inward(x, packed, lines, view, kind, scratch)
     best = second = broadcast(h.dtype.type(np.inf))
@@ -79,8 +81,10 @@ def _marginals(x, packed, lines, view, kind, scratch):
 
 @inline_helper
 def _exp_minus(z, like):
-    """exp(-z) of lanes for z in 0.._NEVER, within 0.01 % down to exp(-10): a series for exp(-z / 64), squared six
-    times. The same bits on every machine, as libm's are not."""
+    """exp(-z) of lanes for z in 0.._NEVER, within 0.01 % down to exp(-10).
+
+    A series for exp(-z / 64), squared six times. The same bits on every machine, as libm's are not.
+    """
     one = broadcast(like.dtype.type(1))
     y = z * broadcast(like.dtype.type(-1 / 64))
     value = broadcast(like.dtype.type(1 / 6)) + y * broadcast(like.dtype.type(1 / 24))
@@ -92,8 +96,11 @@ def _exp_minus(z, like):
 
 @inline_helper
 def _pick(h, row, uniform, inverse, limit, shares, labels):
-    """Labels drawn from softmin(h * inverse), lane by lane: the first whose cumulated share exceeds `uniform` of the
-    total. `shares` [label][lane] is work space."""
+    """Draw labels from softmin(h * inverse), lane by lane.
+
+    The label drawn is the first whose cumulated share exceeds `uniform` of the total. `shares` [label][lane] is
+    workspace.
+    """
     zero, most, forbidden = broadcast(h.dtype.type(0)), broadcast(h.dtype.type(_NEVER)), broadcast(h.dtype.type(limit))
     factor = broadcast(h.dtype.type(inverse))
     best = load(h, row)

@@ -54,8 +54,11 @@ class Field(NamedTuple):
 
 
 class BeliefScratch(NamedTuple):
-    """Work space: a row's beliefs, its costs without one neighbour and its messages, [label][column]; costs and a
-    message of eight sites, [label][lane]; and eight places."""
+    """Workspace of belief propagation.
+
+    A row's beliefs, its costs without one neighbour and its messages, [label][column]; costs and a message of eight
+    sites, [label][lane]; and eight places.
+    """
 
     belief: np.ndarray
     costs: np.ndarray
@@ -101,8 +104,10 @@ def _neighbour_row(field, row, direction):
 
 @inline_helper
 def _compute_beliefs(field, kind, row, scratch):
-    """The beliefs of a row's sites: their unary costs and all messages to them. Read from one end to the other: with
-    a stream for each label memory would not keep up."""
+    """The beliefs of a row's sites: their unary costs and all messages to them.
+
+    Read from one end to the other: with a stream for each label memory would not keep up.
+    """
     labels = label_count(kind, field.labels)
     size = labels * field.width
     plane = field.rows * size
@@ -115,8 +120,10 @@ def _compute_beliefs(field, kind, row, scratch):
 
 @inline_helper
 def _send(field, kind, row, direction, to, keep, change, scratch):
-    """Send the messages of a row's sites in a direction, given their beliefs; `keep` is the share of the old ones that
-    stays. Returns the greatest change so far, by lanes."""
+    """Send the messages of a row's sites in a direction, given their beliefs; returns the greatest change so far.
+
+    `keep` is the share of the old messages that stays. The change is by lanes.
+    """
     labels = label_count(kind, field.labels)
     target = _neighbour_row(field, row, direction)
     if target < 0:
@@ -157,16 +164,18 @@ def _send(field, kind, row, direction, to, keep, change, scratch):
 
 @inline_helper
 def _reduce_max(lanes):
-    found = lane(lanes, 0)
+    greatest = lane(lanes, 0)
     for k in range(1, LANES):
-        found = max(found, lane(lanes, k))
-    return found
+        greatest = max(greatest, lane(lanes, k))
+    return greatest
 
 
 @kernel
 def update_all(field, kind, keep, scratch):
-    """New messages from every site to all its neighbours, from the old ones (Eq. 5), written to `field.fresh`; returns
-    the greatest change of one. O(directions L) per site."""
+    """Compute new messages from every site to all its neighbours, from the old ones (Eq. 5), in `field.fresh`.
+
+    Returns the greatest change of one. O(directions L) per site.
+    """
     change = broadcast(scratch.h.dtype.type(0))
     for row in range(field.rows):
         _compute_beliefs(field, kind, row, scratch)
@@ -177,8 +186,10 @@ def update_all(field, kind, keep, scratch):
 
 @kernel
 def update_rows(field, kind, direction, keep, scratch):
-    """Messages in one direction along an axis other than the last, row after row, each from those before it; returns
-    the greatest change."""
+    """Update the messages in one direction along an axis other than the last; returns the greatest change.
+
+    Row after row, each from those before it.
+    """
     change = broadcast(scratch.h.dtype.type(0))
     for i in range(field.rows):
         row = i if direction % 2 == 1 else field.rows - 1 - i

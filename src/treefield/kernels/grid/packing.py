@@ -54,8 +54,11 @@ class Lines(NamedTuple):
 
 
 class NaturalCosts(NamedTuple):
-    """The costs of a grid in their natural order: unary [site][label], forbidden above `forbidden_cost`; `edge_weights`
-    of all edges or, if `uniform`, `axis_weights` [direction]."""
+    """The costs of a grid in their natural order: unary [site][label], and the weights of the edges.
+
+    Unary costs above `forbidden_cost` are forbidden. The weights are `edge_weights` of all edges or, if `uniform`,
+    `axis_weights` [direction].
+    """
 
     unary: np.ndarray
     forbidden_cost: np.generic
@@ -65,8 +68,10 @@ class NaturalCosts(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """The costs of the lines: unary [block][slot][label][lane], weights [block][slot][direction][lane], or one slot
-    where all are alike."""
+    """The costs of the lines: unary [block][slot][label][lane], weights [block][slot][direction][lane].
+
+    There is one slot of weights where all are alike.
+    """
 
     unary: np.ndarray
     weights: np.ndarray

@@ -8,7 +8,7 @@ import numpy as np
 from treefield.kernels.grid.components import rows_before
 from treefield.kernels.grid.energy import edge_weight
 from treefield.kernels.rules.rule import edge_cost
-from treefield.kernels.shared.components import join, number_roots
+from treefield.kernels.shared.union_find import join, number_roots
 from treefield.kernels.simd.jit import inline_helper, kernel
 from treefield.kernels.simd.lanes import LANES, broadcast, cast, lane_numbers, load, minimum, store
 from treefield.kernels.simd.random import below, bits64
@@ -60,8 +60,10 @@ def _add_unary(unary, labels, forbidden_cost, shape, low, high, box, costs):
 
 @inline_helper
 def _add_edge(kind, weight, edge, neighbour_label, outside, costs, labels):
-    """Add an edge to the cost of every label of the box; `outside` says which of its ends is not in the box and has the
-    `neighbour_label`: 0 the first, 1 the second, 2 none."""
+    """Add an edge to the cost of every label of the box.
+
+    `outside` says which of its ends is not in the box and has the `neighbour_label`: 0 the first, 1 the second, 2 none.
+    """
     for s in range(0, labels, LANES):
         own = minimum(broadcast(np.int32(s)) + lane_numbers(), broadcast(np.int32(labels - 1)))
         first = broadcast(np.int32(neighbour_label)) if outside == 0 else own
@@ -75,14 +77,16 @@ def _add_edge(kind, weight, edge, neighbour_label, outside, costs, labels):
 
 @inline_helper
 def _add_edges_along(y, grid, kind, each, axis, low, high, box, coordinate, outside, costs, sums, labels):
-    """Add the edges along `axis` whose first site has that `coordinate` and is otherwise in the box: if `each`, one by
-    one to `costs`; if not, their weights to `sums`, by `outside` and the label there."""
+    """Add the edges along `axis` whose first site has that `coordinate` and is otherwise in the box.
+
+    If `each`, they are added one by one to `costs`; if not, their weights to `sums`, by `outside` and the label there.
+    """
     at, skipped = box * 3, 3 - len(grid.shape)  # a 2-D grid lacks the first axis
     stride = grid.strides[axis]
-    here = axis + skipped
-    low0, high0 = (coordinate, coordinate + 1) if here == 0 else (low[at], high[at])
-    low1, high1 = (coordinate, coordinate + 1) if here == 1 else (low[at + 1], high[at + 1])
-    low2, high2 = (coordinate, coordinate + 1) if here == 2 else (low[at + 2], high[at + 2])
+    box_axis = axis + skipped
+    low0, high0 = (coordinate, coordinate + 1) if box_axis == 0 else (low[at], high[at])
+    low1, high1 = (coordinate, coordinate + 1) if box_axis == 1 else (low[at + 1], high[at + 1])
+    low2, high2 = (coordinate, coordinate + 1) if box_axis == 2 else (low[at + 2], high[at + 2])
     last = len(grid.shape) - 1
     row = axis * len(grid.shape)
     for a in range(low0, high0):
@@ -165,8 +169,8 @@ def describe_segments(x, numbers, sizes, labels):
 
 
 @kernel
-def labels_across(x, strides, shape, numbers, seed, keys, found):
-    """For each segment the label across a random edge of its border; `found` is left unchanged where there is none.
+def labels_across(x, strides, shape, numbers, seed, keys, across):
+    """For each segment the label across a random edge of its border; `across` is left unchanged where there is none.
 
     `keys` [segment], zeros, is workspace: the edge of the greatest random key wins. O(directions) per site.
     """
@@ -181,10 +185,10 @@ def labels_across(x, strides, shape, numbers, seed, keys, found):
                 a, b = numbers[i], numbers[i + stride]
                 if key > keys[a]:
                     keys[a] = key
-                    found[a] = x[i + stride]
+                    across[a] = x[i + stride]
                 if key > keys[b]:
                     keys[b] = key
-                    found[b] = x[i]
+                    across[b] = x[i]
 
 
 @kernel

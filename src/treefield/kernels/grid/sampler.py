@@ -68,8 +68,11 @@ class Board(NamedTuple):
 
 
 class Heat(NamedTuple):
-    """The temperature T as the lanes need it: `scale` = -log2(e) / T; costs from `limit` above the least have
-    probability 0; random numbers are multiplied by `chance`, 1, or 0 to get the lowest among the labels left."""
+    """The temperature T in the form that the lanes need.
+
+    `scale` = -log2(e) / T; costs from `limit` above the least have probability 0; random numbers are multiplied by
+    `chance`, 1, or 0 to get the lowest among the labels left.
+    """
 
     scale: np.floating
     limit: np.floating
@@ -86,8 +89,10 @@ class NeighbourOffsets(NamedTuple):
 
 @inline_helper
 def _neighbour_offsets(board, row, parity):
-    """A half row's neighbours: before and after it along the rows, the columns and the planes. Where there are none,
-    the labels are its own and the weights the zeros."""
+    """The neighbours of a half row: before and after it along the rows, the columns and the planes.
+
+    Where there are none, the labels are its own and the weights the zeros.
+    """
     rows, half = board.rows, board.half
     plane, i = row // rows, row % rows
     own = (2 * row + parity) * half
@@ -156,7 +161,10 @@ def _edge_changes(board, neighbours, k, kind, new, old):
 
 
 def change(kind, board, neighbours, at, k, new, old):
-    """What the new labels of the eight sites at place `k` change, in float64; anything where they are the old ones."""
+    """The change of energy by the new labels of the eight sites at place `k`, in float64.
+
+    Undefined where they are the old ones.
+    """
 
 
 @inline_overload(change)
@@ -317,8 +325,10 @@ def _store_row(x, board, row):
 
 @kernel
 def pack_board(unary, forbidden_cost, board):
-    """Lay the natural unary [site][label] out as the board does, forbidden costs cut to `forbidden_cost`. O(L) per
-    site."""
+    """Lay the natural unary [site][label] out in the order of the board. O(L) per site.
+
+    Forbidden costs are cut to `forbidden_cost`.
+    """
     labels = board.label_count
     for row in range(board.planes * board.rows):
         for parity in range(min(2, board.columns)):
@@ -335,8 +345,9 @@ def pack_board(unary, forbidden_cost, board):
 
 @kernel
 def sample_board(x, board, kind, heat, seed):
-    """One sweep of Gibbs sampling, in place on the natural labelling: sites of even coordinate sum, then the odd ones;
-    returns the change of energy. O(L) per site.
+    """One sweep of Gibbs sampling, in place on the natural labelling; returns the change of energy.
+
+    Sites of even coordinate sum come first, then the odd ones. O(L) per site.
 
     The odd sites of a row follow as soon as their even neighbours are drawn, while the costs are in the cache.
     """

@@ -1,5 +1,7 @@
-"""Single-site search on lines: each site takes its best label given all its neighbours (Eq. 4), eight lines side by
-side."""
+"""Single-site search on lines, eight side by side.
+
+Each site takes its best label given all its neighbours (Eq. 4).
+"""
 
 import numpy as np
 
@@ -12,8 +14,7 @@ from treefield.kernels.simd.lanes import LANES, broadcast, cast, int_to_mask, la
 
 @inline_helper
 def _along(packed, lines, view, edge):
-    """The weight of the edge between positions `edge` and `edge` + 1, which is kept in the slot farther from the
-    middle."""
+    """The weight of the edge between positions `edge` and `edge` + 1, stored in the slot farther from the middle."""
     length = lines.length
     return weight_at(packed, view, 0, slot(edge if edge < length // 2 else edge + 1, length))
 
@@ -53,7 +54,7 @@ def _change_along(x, packed, lines, view, edge, own_first, kind, new, old):
 def icm_lines(x, flat, steps, packed, lines, kind, scratch):
     """One pass of ICM over the lines of each step, position by position; returns the change of energy. O(L) per site.
 
-    What changes is written to the packed labels `x` and to the natural labelling `flat`.
+    New labels are written to the packed labels `x` and to the natural labelling `flat`.
     A site takes a new label only if that does not raise the energy, in float64.
     """
     labels, length = label_count(kind, lines.labels), lines.length

@@ -80,9 +80,12 @@ def from_strips(strips, x):
 
 @kernel
 def pack_costs(strips, unary, reach, scale, whole):
-    """Write the unary costs to the strips: what each label costs more than the site's best one, times `scale`, capped
-    at twice the site's `reach` (a label beyond the `reach` is never optimal); if `whole`, rounded down to integers and
-    capped at `reach` + 1. Returns the sum of the best costs, and that of their magnitudes. O(L) per site."""
+    """Write the unary costs to the strips; returns the sum of the best costs, and that of their magnitudes.
+
+    A cost is what a label costs more than the site's best one, times `scale`, capped at twice the site's `reach` (a
+    label beyond the `reach` is never optimal); if `whole`, it is rounded down to an integer and capped at `reach` + 1.
+    O(L) per site.
+    """
     labels = strips.labels
     n = width(strips.unary)
     wide = strips.steps - n
@@ -110,8 +113,7 @@ def pack_costs(strips, unary, reach, scale, whole):
 
 @inline_helper
 def _down(strips, row, n):
-    """Whether the messages down from a row are in a border, where the first is, and how far the next label and column
-    are."""
+    """Whether the messages down from a row are in a border, where the first is, and the strides of label and column."""
     labels = strips.labels
     if row % strips.rows % n < n - 1:
         place = _place(strips, row, n)

@@ -85,8 +85,10 @@ def _envelope_message(kind, weight, edge, own_first, low, h, base, out, at, labe
 
 @inline_helper
 def _lower_envelope(kind, weight, low, h, base, out, at):
-    """Felzenszwalb & Huttenlocher's lower envelope of the parabolas h[t] + weight (v - v_t)^2, for one lane. Meeting
-    points in float64."""
+    """The lower envelope of the parabolas h[t] + weight (v - v_t)^2, for one lane (Felzenszwalb & Huttenlocher).
+
+    Meeting points are in float64.
+    """
     values, cutoff, hull, starts = kind.truncated.values, kind.truncated.cutoff[0], kind.hull, kind.starts
     labels = len(values)
     if weight <= 0:

@@ -33,8 +33,10 @@ def graph_rule(name):
 
 
 def by_graph_kind(part):
-    """For kernels, a function of a graph and more that calls this part of the rule whose code is `graph.kind`; for any
-    other code that of the last rule."""
+    """A function of a graph and more that calls this part of the rule whose code is `graph.kind`.
+
+    For kernels. For any other code it calls that of the last rule.
+    """
     *others, last = (inline_helper(getattr(rule, part)) for rule in GRAPH_RULES)
     chosen = last
     for code, function in reversed(list(enumerate(others))):

@@ -19,8 +19,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numba import types
-from numba.core.errors import TypingError
+from numba import TypingError, types
 
 from treefield.kernels.simd.jit import inline_helper, inline_overload
 from treefield.kernels.simd.lanes import LANES, broadcast, load, minimum, where
@@ -30,8 +29,10 @@ INT16_LIMIT = 2**15 - 2  # the largest index or sum that int16 lanes may reach
 
 
 class MessageError(NamedTuple):
-    """How far a float64 message can be above the exact one: for an edge of weight w whose costs span C,
-    `relative * C + absolute * abs(w)`."""
+    """How far a float64 message can be above the exact one.
+
+    For an edge of weight w whose costs span C it is `relative * C + absolute * abs(w)`.
+    """
 
     relative: float
     absolute: float
@@ -41,11 +42,13 @@ FEW_ROUNDINGS = MessageError(8 * EPS, 0.0)
 
 
 class Rule(Protocol):
-    """What Python asks of the named tuple of a lane rule; `register` refuses a class that lacks one of these."""
+    """The Python side of a lane rule's named tuple; `register` refuses a class that lacks one of these."""
 
     def message_error(self, table: np.ndarray) -> MessageError:
-        """The rounding margin of a message in float64, which the lower bound of the dual subtracts; `table` is the
-        exact pairwise cost [first label, second label]."""
+        """The rounding margin of a message in float64, which the lower bound of the dual subtracts.
+
+        `table` is the exact pairwise cost [first label, second label].
+        """
         ...
 
     def fits_int16(self) -> bool:
@@ -53,8 +56,10 @@ class Rule(Protocol):
         ...
 
     def positions(self) -> np.ndarray:
-        """The positions of labels that messages are computed from, as distances from the first; one 0 if there are
-        none. Fixed-point arithmetic needs them to be integers."""
+        """The positions of labels that messages are computed from, as distances from the first; one 0 without any.
+
+        Fixed-point arithmetic needs them to be integers.
+        """
         ...
 
 
@@ -110,7 +115,7 @@ def _by_kind(operation):
 
 @_by_kind
 def prepare(kind, edge, own_first, x, labels):
-    """What `add_edge_cost` needs of a neighbour's label x, computed once before the loop over the site's labels."""
+    """The values that `add_edge_cost` needs of a neighbour's label x, computed once before the loop over labels."""
 
 
 @_by_kind

@@ -34,8 +34,10 @@ class TableRule(NamedTuple):
 
 
 class CappedTableRule(NamedTuple):
-    """A table with forbidden pairs and edges of different weights: weight times cost is cut to `cap`, so that a
-    forbidden pair costs the same on every edge. O(L^2)."""
+    """A table with forbidden pairs, for edges of different weights. O(L^2).
+
+    Weight times cost is cut to `cap`, so that a forbidden pair costs the same on every edge.
+    """
 
     table: np.ndarray
     table64: np.ndarray

@@ -1,4 +1,4 @@
-"""What truncated linear and truncated quadratic costs share: min(distance(v_a, v_b), cutoff), weights of at least 0."""
+"""Shared by truncated linear and truncated quadratic costs: min(distance(v_a, v_b), cutoff), weights of at least 0."""
 
 from typing import NamedTuple
 
@@ -19,8 +19,10 @@ from treefield.kernels.simd.lanes import (
 
 
 class Truncated(NamedTuple):
-    """Labels at positions v, ascending. `spacing` is the distance of neighbouring labels, 0 if they differ; `change`
-    the least cost of two different labels."""
+    """Labels at ascending positions v.
+
+    `spacing` is the distance of neighbouring labels, 0 if they differ; `change` the least cost of two different labels.
+    """
 
     values: np.ndarray
     cutoff: np.ndarray
@@ -44,8 +46,10 @@ def argmin_given_truncated(kind, weight, edge, own_first, low, h, base, x, label
 
 
 def window_message(kind, weight, edge, own_first, low, h, base, out, at, labels):
-    """`message` of evenly spaced labels: `kind.costs` are the costs below the cutoff by the labels' distance.
-    O(L x window)."""
+    """`message` of evenly spaced labels. O(L x window).
+
+    `kind.costs` are the costs below the cutoff by the labels' distance.
+    """
     step = width(h)
     cap = weight * broadcast(kind.truncated.cutoff[0])
     for s in range(labels):

@@ -77,7 +77,7 @@ def _is_writable(folder):
 
 
 class KernelCache:
-    """What Numba asks for compiled code: files that are checked before they are used. Without one it compiles."""
+    """The interface that Numba asks for compiled code: files that are checked before use. Without one it compiles."""
 
     def __init__(self, function):
         self._function = function

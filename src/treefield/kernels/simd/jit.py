@@ -64,8 +64,10 @@ class CompileTime:
 
 
 class _HeldInterrupt:
-    """Ctrl-C waits until a kernel is compiled, unless the program or a search has a handler of its own: within the
-    compiler it would be raised in a callback from C, where it is printed and lost."""
+    """Holds Ctrl-C back until a kernel is compiled, unless the program or a search has its own handler.
+
+    Within the compiler it would be raised in a callback from C, where it is printed and lost.
+    """
 
     def __init__(self):
         self._holding = self._pressed = False
@@ -97,7 +99,7 @@ class _CompileClock:
         self._interrupt = _HeldInterrupt()
 
     @property
-    def here(self):
+    def thread_time(self):
         """The compile time of the calling thread."""
         if not hasattr(self._thread, "time"):
             self._thread.time = CompileTime()
@@ -112,24 +114,24 @@ class _CompileClock:
             self.leave()
 
     def enter(self, notice=False):
-        here = self.here
-        here.depth += 1
-        if here.depth == 1:
-            here.start = time.perf_counter()
+        thread_time = self.thread_time
+        thread_time.depth += 1
+        if thread_time.depth == 1:
+            thread_time.start = time.perf_counter()
             self._interrupt.hold()
-        if notice and not self.notice.given and here.timer is None:
-            here.timer = threading.Timer(_NOTICE_AFTER, self._say)
-            here.timer.daemon = True
-            here.timer.start()
+        if notice and not self.notice.given and thread_time.timer is None:
+            thread_time.timer = threading.Timer(_NOTICE_AFTER, self._say)
+            thread_time.timer.daemon = True
+            thread_time.timer.start()
 
     def leave(self):
-        here = self.here
-        here.depth -= 1
-        if here.depth == 0:
-            if here.timer is not None:
-                here.timer.cancel()
-                here.timer = None
-            here.seconds += time.perf_counter() - here.start
+        thread_time = self.thread_time
+        thread_time.depth -= 1
+        if thread_time.depth == 0:
+            if thread_time.timer is not None:
+                thread_time.timer.cancel()
+                thread_time.timer = None
+            thread_time.seconds += time.perf_counter() - thread_time.start
             self._interrupt.release()
 
     def _say(self):
@@ -154,7 +156,7 @@ def mute_compile_notice():
 
 def compile_time() -> CompileTime:
     """The time this thread has spent, and will spend, compiling and loading kernels."""
-    return _clock.here
+    return _clock.thread_time
 
 
 @contextlib.contextmanager

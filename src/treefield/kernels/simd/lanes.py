@@ -159,8 +159,7 @@ def load_deinterleaved(typingctx, array, index):
 
 @intrinsic
 def store_interleaved(typingctx, array, index, a, b):
-    """Write sixteen values to a flat `array` from `index` on: the first of `a`, the first of `b`, the second of
-    `a`, ..."""
+    """Write sixteen values to a flat `array` from `index` on, alternately of `a` and of `b`."""
 
     def codegen(context, builder, sig, args):
         pointer = _pointer(context, builder, sig.args[0], *args[:2])

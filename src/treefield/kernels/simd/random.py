@@ -1,5 +1,7 @@
-"""Random numbers without state: number `i` of the stream `seed` is a hash of the two (splitmix64). The numbers do not
-depend on the order in which threads draw them."""
+"""Random numbers without state: number `i` of the stream `seed` is a hash of the two (splitmix64).
+
+The numbers do not depend on the order in which threads draw them.
+"""
 
 import numpy as np
 
@@ -37,7 +39,7 @@ def lane_bits(key, i):
     """32 random bits in each of eight lanes: numbers `i` to `i` + 7 of the stream `key`, 64 random bits.
 
     A permutation of 32 bits (triple32, by Chris Wellons) that half of the key shifts and the other half changes in
-    its middle; cheaper in lanes than `bits64`. Give every few thousand numbers a key of their own.
+    its middle; cheaper in lanes than `bits64`. Give every few thousand numbers another key.
     """
     z = broadcast(np.uint32(i)) + cast(lane_numbers(), np.uint32) + broadcast(np.uint32(key))
     z = (z ^ (z >> broadcast(np.uint32(17)))) * broadcast(np.uint32(0xED5AD4BB))

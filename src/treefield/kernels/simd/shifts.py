@@ -62,8 +62,11 @@ def last_lane(typingctx, value):
 
 @intrinsic
 def multiply_floor(typingctx, value, part):
-    """Multiply each value by `part`: float64 is not rounded, float32 is rounded down to an integer. In int16, of values
-    that are not negative, `part` is an unsigned number of 1 / 65536, and the product is rounded down."""
+    """Multiply each value by `part`: float64 is not rounded, float32 is rounded down to an integer.
+
+    In int16, of values that are not negative, `part` is an unsigned number of 1 / 65536, and the product is rounded
+    down.
+    """
 
     def codegen(context, builder, sig, args):
         vector = args[0].type

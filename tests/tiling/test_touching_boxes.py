@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from treefield.tiling.tiles import border_boxes, tile_boxes, touch
+from treefield.tiling.tiles import border_boxes, is_touching, tile_boxes
 
 
 def boxes(length):
@@ -16,13 +16,13 @@ def sites(box):
     return set(itertools.product(*(range(part.start, part.stop) for part in box)))
 
 
-def with_neighbours(found):
-    return found | {(i + a, j + b) for i, j in found for a, b in ((0, 1), (1, 0), (0, -1), (-1, 0))}
+def with_neighbours(inside):
+    return inside | {(i + a, j + b) for i, j in inside for a, b in ((0, 1), (1, 0), (0, -1), (-1, 0))}
 
 
 def test_boxes_touch_if_they_have_a_site_in_common_or_neighbours():
     for first, second in itertools.product(boxes(4), repeat=2):
-        assert touch(first, second) == bool(with_neighbours(sites(first)) & sites(second)), (first, second)
+        assert is_touching(first, second) == bool(with_neighbours(sites(first)) & sites(second)), (first, second)
 
 
 @pytest.mark.parametrize("shape, tile", [((20, 31), (6, 5)), ((9, 8, 10), (4, 4, 4)), ((5, 40), (5, 7))])
@@ -33,4 +33,4 @@ def test_no_box_touches_another_of_its_colour_class(shape, tile):
     assert max(map(len, classes)) > 1
     for boxes in classes:
         for first, second in itertools.combinations(boxes, 2):
-            assert not touch(first, second)
+            assert not is_touching(first, second)
