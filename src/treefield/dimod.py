@@ -199,10 +199,12 @@ def to_graph(bqm: dimod.BinaryQuadraticModel) -> tuple[GraphMRF, list[Hashable]]
     variables = list(bqm.variables)
     if not variables:
         raise ValueError("bqm has no variables; a model needs at least one site")
-    linear, (first, second, quadratic), offset = bqm.to_numpy_vectors(variable_order=variables)
+    linear, (first, second, quadratic), _ = bqm.to_numpy_vectors(variable_order=variables)
     edges = np.stack([first, second], axis=1).astype(np.int64)
     biases = np.asarray(linear, np.float64), edges, np.asarray(quadratic, np.float64)
-    return QuadraticForm(bqm.vartype.name, *biases, float(offset)).to_graph(), variables
+    return QuadraticForm(
+        bqm.vartype.name, *biases, float(bqm.offset)
+    ).to_graph(), variables  # of vectors, dimod may truncate it
 
 
 def from_graph(
