@@ -15,6 +15,7 @@ import graphs
 import growth
 import large
 import measure
+import pictures
 import record
 import scale
 import search
@@ -46,6 +47,7 @@ SECTIONS = {
         scale.seeds,
         applications.depth,
         applications.noise,
+        pictures.pictures,
         applications.startup,
     )
 }

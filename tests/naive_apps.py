@@ -41,6 +41,17 @@ def restoration_energy(seen, restored, *, data, tau, smoothness, weight, cutoff,
     return math.fsum(costs)
 
 
+def filling_energy(image, filled, *, hole, smoothness, weight, cutoff):
+    """The part of the energy of a filled grey image that depends on its hole: all edges that have an end there."""
+    costs = []
+    for i in np.ndindex(*image.shape):
+        for j in naive.neighbours(image.shape, i):
+            if i < j and (hole[i] or hole[j]):
+                difference = abs(float(filled[i]) - float(filled[j]))
+                costs.append(smoothness_cost(difference, smoothness, weight, cutoff))
+    return math.fsum(costs)
+
+
 def away_from_mean(image, hole):
     """How far the pixels of a grey image's hole are from the mean of their neighbours, at most."""
     away = [0.0]
@@ -191,3 +202,38 @@ def least_ising_energy(fields, couplings):
     sites = fields.size
     every = ((number >> np.arange(sites)) & 1 for number in range(2**sites))
     return min(ising_energy((2 * bits - 1).reshape(fields.shape), fields, couplings) for bits in every)
+
+
+def patch_means(grey, sigma, reach=6, half=2, width=1.2):
+    """Mean and effective number of the pixels with similar patches, pixel by pixel."""
+    padded = np.pad(grey, reach + half, mode="symmetric")
+    means, counts = np.empty(grey.shape), np.empty(grey.shape)
+    for y, x in np.ndindex(grey.shape):
+        weights, values = [], []
+        own = padded[y + reach : y + reach + 2 * half + 1, x + reach : x + reach + 2 * half + 1]
+        for down in range(2 * reach + 1):
+            for across in range(2 * reach + 1):
+                other = padded[y + down : y + down + 2 * half + 1, x + across : x + across + 2 * half + 1]
+                t = max(np.mean((own - other) ** 2) - 2 * sigma**2, 0) / (width * sigma) ** 2
+                weights.append(1.0 if down == across == reach else max(1 - t, 0) ** 2)
+                values.append(other[half, half])
+        means[y, x] = np.average(values, weights=weights)
+        counts[y, x] = np.sum(weights) ** 2 / np.sum(np.square(weights))
+    return means, counts
+
+
+def level_means(unary, pairwise, x, levels, temperature, reach=6):
+    """The mean of the levels near the label under exp(-cost / temperature), site by site."""
+    table = pairwise.weight * pairwise.table(len(levels))
+    means = np.empty(x.shape)
+    for site in np.ndindex(x.shape):
+        costs = unary[site].copy()
+        for axis in range(x.ndim):
+            for step in (-1, 1):
+                other = tuple(c + step * (a == axis) for a, c in enumerate(site))
+                if 0 <= other[axis] < x.shape[axis]:
+                    costs += table[:, x[other]]
+        near = np.abs(np.arange(len(levels)) - x[site]) <= reach
+        weights = np.exp(-(costs - costs[near].min()) / temperature) * near
+        means[site] = np.average(levels, weights=weights)
+    return means

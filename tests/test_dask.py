@@ -213,9 +213,9 @@ OF_BOXES = tf.TiledMRF(lambda box: UNARY[box], tf.Potts(1), shape=SHAPE, n_label
         ({"maxiter": 2.5}, TypeError, "maxiter must be an integer"),
         ({"method": "t_icm", "maxiter": -1}, ValueError, "maxiter must be at least 0"),
         ({"threads": 0}, ValueError, "threads must be at least 1"),
-        ({"jump": moves.UniformJump()}, TypeError, "method='auto' takes no jump here; it takes time_limit, tol"),
-        ({"progress": True}, TypeError, "takes no progress here; Dask shows progress by itself"),
-        ({"method": "t_ils", "checkpoint": "x"}, TypeError, "takes no checkpoint here"),
+        ({"jump": moves.UniformJump()}, TypeError, "method='auto' with Dask takes no jump; it takes time_limit, tol"),
+        ({"progress": True}, TypeError, "takes no progress with Dask, which shows progress by itself"),
+        ({"method": "t_ils", "checkpoint": "x"}, TypeError, "with Dask takes no checkpoint"),
         (
             {"method": "t_ils", "local_search": MRF.backend.tree_set()},
             ValueError,
@@ -281,8 +281,8 @@ def test_bad_labellings_and_chunks_of_unknown_size_raise():
         ({"method": "best"}, ValueError, "method must be one of 'auto'"),
         ({"client": "tcp://here"}, TypeError, "client must be a distributed.Client, got str"),
         ({"progress": 1}, TypeError, "progress must be True or False"),
-        ({"callback": print}, TypeError, "method='t_ils' takes no callback here"),
-        ({"beta": 1, "nothing": 2}, TypeError, "takes no nothing here; it takes jump, accept"),
+        ({"callback": print}, TypeError, "method='t_ils' takes no callback with Dask"),
+        ({"beta": 1, "nothing": 2}, TypeError, "with Dask takes no nothing; it takes jump, accept"),
     ],
 )
 def test_bad_arguments_of_dask_search_raise(changes, error, message):

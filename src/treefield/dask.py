@@ -25,7 +25,7 @@ from treefield.tiling.array_protocols import ReadableArray, as_readable, check_s
 from treefield.tiling.model import TiledMRF
 from treefield.tiling.search import METHODS, STARTS, phases
 from treefield.tiling.tasks import Settings
-from treefield.validation import as_choice, as_count, as_generator, as_model, as_thread_count
+from treefield.validation import as_choice, as_count, as_generator, as_model, as_thread_count, check_keywords
 
 try:
     import dask
@@ -389,10 +389,10 @@ def _as_tile_options(method: str, options: SolverKeywords) -> tuple[int, dict[st
 def _as_task_options(method: str, options: SolverKeywords) -> dict[str, object]:
     """Options for a solver that runs in a task, by default with one thread; or an error."""
     names = [name for name in takes(method) if name not in _NOT_FOR_TASKS]
-    for name in options:
-        if name not in names:
-            hint = "; Dask shows progress by itself" if name in ("callback", "progress") else ""
-            raise TypeError(f"method={method!r} takes no {name} here{hint}; it takes {', '.join(names)}")
+    for name in ("callback", "progress"):
+        if name in options:
+            raise TypeError(f"method={method!r} takes no {name} with Dask, which shows progress by itself")
+    check_keywords(options, f"method={method!r} with Dask", names)
     as_limits(
         options.get("maxiter"),
         options.get("time_limit"),

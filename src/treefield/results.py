@@ -11,6 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from treefield.apps.noise import Noise
     from treefield.models.graph import GraphMRF
     from treefield.models.grid import GridMRF
 
@@ -66,8 +67,9 @@ class MAPResult(OptimizeResult):
         compilation out.
     runs : float array
         The energy of each search, where several were merged.
-    mrf, cost_volume
-        The model, and the matching costs, where an application with ``full_output=True`` keeps them.
+    mrf, cost_volume, noise
+        The model, the matching costs and the noise that was found, where an application with ``full_output=True`` keeps
+        them.
     """
 
     x: np.ndarray
@@ -83,6 +85,7 @@ class MAPResult(OptimizeResult):
     runs: np.ndarray
     mrf: GridMRF | GraphMRF
     cost_volume: np.ndarray
+    noise: Noise
 
     def __repr__(self) -> str:
         if "fun" not in self:

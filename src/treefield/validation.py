@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import math
 import numbers
 import os
+import pathlib
 import re
-from collections.abc import Callable
+import types
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,6 +23,23 @@ F = TypeVar("F", bound=Callable[..., object])
 
 _MOST_THREADS = 4096
 _AMERICAN_SPELLING = {"neighbor": "neighbour"}
+_PACKAGE = str(pathlib.Path(__file__).parent)
+
+# Keywords of other libraries, and ours for the same thing; where several are, the first that is accepted.
+_SYNONYMS = {
+    **dict.fromkeys(("seed", "random_state", "random_seed"), ("rng",)),
+    **dict.fromkeys(("multichannel", "channels", "axis"), ("channel_axis",)),
+    **dict.fromkeys(("n_segments", "num_labels", "n_labels", "n_clusters", "markers"), ("labels", "levels")),
+    **dict.fromkeys(("max_iter", "max_num_iter", "n_iter", "num_iter", "niter", "iterations"), ("maxiter",)),
+    **dict.fromkeys(("timeout", "max_time", "time"), ("time_limit",)),
+    **dict.fromkeys(("verbose", "disp", "show_progress"), ("progress",)),
+    **dict.fromkeys(("n_jobs", "num_threads", "n_threads"), ("threads", "workers")),
+    **dict.fromkeys(("num_workers", "n_workers", "processes"), ("workers", "threads")),
+    **dict.fromkeys(("eps", "tolerance", "gap"), ("tol",)),
+    **dict.fromkeys(("init", "initial", "start"), ("x0",)),
+    **dict.fromkeys(("num_disp", "ndisp", "max_disparity"), ("num_disparities",)),
+}
+_LEAST_LIKENESS = 0.75  # of a misspelt keyword, by difflib's ratio
 
 
 def as_real_array(value: object, name: str) -> np.ndarray:
@@ -286,3 +308,51 @@ def as_byte_count(value: object, name: str) -> int:
     if number < 1:
         raise ValueError(f"{name} must be at least 1 byte, got {value!r}")
     return int(number)
+
+
+def check_keywords(
+    given: Iterable[str], taker: str, own: Sequence[str], passed_on: Sequence[str] = (), receiver: str = ""
+) -> None:
+    """Raise a TypeError for a keyword that is not accepted; it names the one that was probably meant, and all others.
+
+    `taker` accepts its own keywords and, if it passes them on, those of `receiver`.
+    """
+    for name in given:
+        if name in own or name in passed_on:
+            continue
+        meant = _suggest_keyword(name, own, passed_on)
+        names = [*own, f"and the keywords of {receiver}"] if passed_on else own
+        accepted = f"takes {', '.join(names) or 'nothing'}"
+        hint = f"it {accepted}" if meant is None else f"did you mean {meant}? It {accepted}"
+        raise TypeError(f"{taker} takes no {name}; {hint}")
+
+
+def _suggest_keyword(name: str, *accepted: Sequence[str]) -> str | None:
+    """The accepted keyword that was probably meant, or None; of synonyms, one of the first group that has any."""
+    for names in accepted:
+        for meant in _SYNONYMS.get(name, ()):
+            if meant in names:
+                return meant
+    names = [each for group in accepted for each in group]
+    return next(iter(difflib.get_close_matches(name.lower(), names, 1, _LEAST_LIKENESS)), None)
+
+
+def warn_caller(message: str) -> None:
+    """Issue a UserWarning at the line outside of treefield that called it."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and _is_ours(frame):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)
+
+
+def warn_direct_caller(message: str) -> None:
+    """Issue a UserWarning at the line that called the function that calls this, unless that line is in treefield."""
+    frame = inspect.currentframe()
+    for _ in range(2):
+        frame = None if frame is None else frame.f_back
+    if frame is not None and not _is_ours(frame):
+        warnings.warn(message, stacklevel=3)
+
+
+def _is_ours(frame: types.FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(_PACKAGE)

@@ -31,6 +31,9 @@ pair[1].fun
 tf.inpaint(image, mask, denoise=True, time_limit=2.0).dtype
 tf.segment(image, 3, spacing=(1, 2)).max()
 tf.segment(image, mask.astype(int), full_output=True)[1].mrf
+tf.segment(image, probabilities=np.ones((8, 9, 1)), connectivity=2, channel_axis=None).max()
+tf.denoise(image, channel_axis="auto").max()
+tf.ising(image, -1, periodic=(True, False)).sum()
 tf.stereo(image, image, num_disparities=3, occlusion="fill", contrast=0.1).min()
 tf.ising([[0.5, -1.0]], [0, np.ones((1, 1))], threads=1).sum()
 tf.ising(image, -1, full_output=True)[0].sum()
@@ -51,6 +54,8 @@ tf.inpaint(image)  # error
 tf.segment(image, 3, full_output=True).max()  # error
 tf.stereo(image, image, num_disparities=2.5)  # error
 tf.ising(image, -1, full_output=True).sum()  # error
+tf.segment(image, connectivity=8)  # error
+tf.denoise(image, channel_axis="last")  # error
 tf.denoise_tiled(image, full_output=True).shape  # error
 tf.denoise_tiled(image, 3)  # error
 tf.batch(tf.denoise, [image])[0].value.shape  # error

@@ -134,13 +134,13 @@ def test_a_parameter_out_of_range_raises(application, keywords, message):
     check_raises_in_one_line(lambda: CALLS[application](**keywords), ValueError, f"^{message}")
 
 
-@pytest.mark.parametrize("word", ["", "cubic", "LINEAR", None, 3, ["linear"], np.array(["linear"])])
+@pytest.mark.parametrize("word", ["", "cubic", "LINEAR", 3, ["linear"], np.array(["linear"])])
 @pytest.mark.parametrize(
     ("application", "parameter", "first"),
     [
-        ("denoise", "data", "squared"),
+        ("denoise", "data", "patches"),
         ("denoise", "smoothness", "linear"),
-        ("inpaint", "data", "squared"),
+        ("inpaint", "data", "patches"),
         ("inpaint", "smoothness", "linear"),
         ("stereo", "smoothness", "linear"),
         ("stereo", "cost", "census"),
@@ -162,7 +162,6 @@ def test_an_unknown_word_raises_and_lists_the_known_ones(application, parameter,
         (16.0, TypeError, r"levels must be an integer, got 16\.0"),
         (np.nan, TypeError, "levels must be an integer, got nan"),
         ("all", TypeError, "levels must be an integer, got 'all'"),
-        (None, TypeError, "levels must be an integer, got None"),
         (True, TypeError, "levels must be an integer, got True"),
         ([], ValueError, "levels must be a number of levels, or a list of finite values"),
         ([0, np.nan], ValueError, "levels must be a number of levels, or a list of finite values"),
@@ -218,9 +217,70 @@ def test_a_mask_with_channels_raises():
         ({"time_limit": -1}, ValueError, "time_limit must be at least 0, got -1"),
         ({"tol": "small"}, TypeError, "tol must be a number, got 'small'"),
         ({"callback": 3}, TypeError, "callback must be a function"),
-        ({"x0": IMAGE[:2] * 0}, ValueError, r"x0 has shape \(2, 7\), but the model's is \(6, 7\)"),
+        ({"x0": IMAGE[:2] * 0}, ValueError, r"x0 has shape \(2, 7\), but the model's is \([68], 7\)"),
         ({"speed": 11}, TypeError, "takes no speed"),
+        ({"jump": None}, TypeError, 'method="auto" takes no jump; name a method that does: method="t_ils"'),
     ],
 )
 def test_every_application_raises_for_bad_options_of_minimize(application, keywords, error, message):
     check_raises_in_one_line(lambda: CALLS[application](**keywords), error, message)
+
+
+MISSPELT = {
+    "random_state": "rng",
+    "multichannel": "channel_axis",
+    "n_iter": "maxiter",
+    "timeout": "time_limit",
+    "verbose": "progress",
+    "n_jobs": "threads",
+    "wieght": "weight",
+    "Contrast": "contrast",
+}
+
+
+@pytest.mark.parametrize("application", CALLS)
+@pytest.mark.parametrize(("name", "meant"), MISSPELT.items())
+def test_a_misspelt_keyword_raises_with_the_one_that_was_meant(application, name, meant):
+    if meant == "contrast" and application in ("denoise", "inpaint"):
+        return  # they have none
+    message = rf"^{application} takes no {name}; did you mean {meant}\? It takes .*, and the keywords of minimize$"
+    with pytest.raises(TypeError, match=message):
+        CALLS[application](**{name: 3})
+
+
+def test_words_for_the_number_of_labels_are_understood():
+    with pytest.raises(TypeError, match=r"segment takes no n_segments; did you mean labels\?"):
+        tf.segment(IMAGE, n_segments=3)
+    with pytest.raises(TypeError, match=r"denoise takes no n_labels; did you mean levels\?"):
+        tf.denoise(IMAGE, n_labels=3)
+
+
+def test_keywords_of_a_named_method_are_suggested():
+    with pytest.raises(TypeError, match=r"denoise takes no jmp; did you mean jump\? It takes .* keywords of t_ils$"):
+        tf.denoise(IMAGE, method="t_ils", jmp=None)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [tf.denoise, tf.denoise_tiled, tf.segment, lambda image: tf.stereo(image, IMAGE, num_disparities=2)],
+    ids=["denoise", "denoise_tiled", "segment", "stereo"],
+)
+def test_masked_pixels_raise_with_a_hint_at_inpaint(call):
+    masked = np.ma.array(IMAGE, mask=HOLE)
+    message = rf"(image|left) is a masked array with {HOLE.sum()} masked values; fill them with inpaint\(image, mask"
+    check_raises_in_one_line(lambda: call(masked), ValueError, message)
+
+
+def test_inpaint_takes_a_masked_array_whose_masked_pixels_are_in_the_holes():
+    few = {"levels": 4, "maxiter": 1, "rng": 0}
+    masked = np.ma.array(COLOUR, mask=np.stack([HOLE] * 3, axis=-1))
+    restored = tf.inpaint(masked, HOLE, channel_axis=-1, **few)
+    np.testing.assert_array_equal(restored, tf.inpaint(COLOUR, HOLE, channel_axis=-1, **few))
+    smaller = HOLE & (np.arange(7) > 2)
+    message = rf"image is a masked array with {3 * (HOLE & ~smaller).sum()} masked values outside of the mask;"
+    check_raises_in_one_line(lambda: tf.inpaint(masked, smaller, channel_axis=-1, **few), ValueError, message)
+
+
+def test_an_image_that_masks_nothing_is_an_image():
+    image = np.ma.array(IMAGE)
+    np.testing.assert_array_equal(tf.segment(image, rng=0), tf.segment(IMAGE, rng=0))

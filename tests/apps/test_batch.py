@@ -279,3 +279,30 @@ def test_the_error_without_dask_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     refused = functools.partial(tf.batch, tf.denoise, ITEMS, scheduler="tcp://localhost:1")
     check_raises(refused, MissingPackageError, r'pip install "treefield\[dask\]"')
+
+
+def no_keywords(image, *, factor=1):
+    return image * factor
+
+
+def any_keywords(image, **keywords):
+    return sorted(keywords)
+
+
+@pytest.mark.parametrize(
+    ("function", "keywords", "message"),
+    [
+        (tf.denoise, {"n_jobs": 2}, r"batch takes no n_jobs; did you mean workers\? It takes workers, .* of denoise$"),
+        (tf.denoise, {"seed": 2}, r"batch takes no seed; did you mean rng\?"),
+        (functools.partial(tf.denoise, levels=4), {"sigm": 2}, r"batch takes no sigm; did you mean sigma\?.*denoise$"),
+        (no_keywords, {"facter": 2}, r"batch takes no facter; did you mean factor\? .* keywords of no_keywords$"),
+    ],
+)
+def test_a_misspelt_keyword_raises_before_any_item_is_run(function, keywords, message):
+    with pytest.raises(TypeError, match=message):
+        tf.batch(function, [np.zeros((3, 3))], **keywords)
+
+
+def test_a_function_of_any_keywords_gets_them_all():
+    (item,) = tf.batch(any_keywords, [np.zeros((3, 3))], workers=1, n_jobs=2, sigm=3)
+    assert item.value == ["n_jobs", "sigm"]

@@ -9,7 +9,9 @@ import naive_apps
 import treefield as tf
 from odd_images import DTYPES, check_options, check_result, check_same_seed, layouts, of_dtype
 from treefield.apps.denoise import denoise_problem
+from treefield.apps.level_means import level_means
 from treefield.apps.noise import estimate_noise, outlier_costs
+from treefield.apps.patch_means import patch_means
 from treefield.apps.restoration import Costs
 
 NOISY = np.random.default_rng(0).integers(0, 256, (6, 7), dtype=np.uint8)
@@ -104,7 +106,7 @@ def test_denoise_leaves_a_constant_image_unchanged(value):
 )
 def test_denoise_keeps_the_extreme_values_of_a_dtype(ends):
     image = ends[(np.indices((4, 6)).sum(axis=0) > 4).astype(int)]
-    restored = tf.denoise(image, levels=2, weight=0)
+    restored = tf.denoise(image, levels=2, data="squared", weight=0)
     np.testing.assert_array_equal(restored, image)
 
 
@@ -122,7 +124,7 @@ def test_labels_are_indices_of_the_levels():
 
 def test_default_levels_are_all_integers_in_8_bits_and_evenly_spaced_otherwise():
     assert denoise_problem(NOISY, levels=256).mrf.n_labels == int(NOISY.max()) - int(NOISY.min()) + 1
-    assert denoise_problem(NOISY > 9).mrf.n_labels == 2
+    assert denoise_problem(NOISY > 9, levels=256).mrf.n_labels == 2
     deep = NOISY.astype(np.uint16) * 200
     problem = denoise_problem(deep, levels=5)
     ends = problem.output(np.full(deep.shape, 0)).max(), problem.output(np.full(deep.shape, 4)).min()
@@ -160,16 +162,27 @@ def test_denoise_accepts_a_volume_with_channels():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: tf.denoise(COLOUR, levels=2, maxiter=0),
-        lambda: tf.inpaint(COLOUR, COLOUR > 200, levels=2, maxiter=0),
-        lambda: tf.segment(COLOUR, maxiter=0),
+        lambda **given: tf.denoise(COLOUR, levels=2, maxiter=0, **given),
+        lambda **given: tf.inpaint(COLOUR, COLOUR > 200, levels=2, maxiter=0, **given),
+        lambda **given: tf.segment(COLOUR, maxiter=0, **given),
+        lambda **given: tf.denoise_tiled(COLOUR, levels=2, maxiter=0, **given),
     ],
-    ids=["denoise", "inpaint", "segment"],
+    ids=["denoise", "inpaint", "segment", "denoise_tiled"],
 )
-def test_colours_without_channel_axis_warn_at_the_callers_line(call):
-    with pytest.warns(UserWarning, match=r"image of shape \(5, 6, 3\) is taken as a volume.*channel_axis=-1") as caught:
+def test_colours_without_channel_axis_raise_unless_it_is_none(call):
+    with pytest.raises(ValueError, match=r"^image has shape \(5, 6, 3\): if these are colours, give channel_axis=-1;"):
         call()
-    assert [warning.filename for warning in caught] == [__file__]
+    assert call(channel_axis=None).shape == COLOUR.shape
+
+
+@pytest.mark.parametrize("shape", [(4, 6, 3), (3, 5, 6), (5, 6, 5), (5, 6, 3, 3)])
+def test_only_images_that_look_like_colours_need_a_channel_axis(shape):
+    image = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+    if len(shape) == 3:
+        assert tf.denoise(image, levels=2, maxiter=0).shape == shape
+    else:
+        with pytest.raises(ValueError, match=r"expected two or three dimensions$"):
+            tf.denoise(image, levels=2, maxiter=0)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -198,10 +211,10 @@ def test_noise_estimate_is_close_to_the_true_sigma_and_share_of_impulses():
         assert 0.8 * sigma < estimate < 1.2 * sigma and impulses.sum() < 0.01
     hit = rng.random(clean.shape) < 0.2
     estimate, impulses = estimate_noise(np.where(hit, 255 * rng.integers(0, 2, clean.shape), clean)[None])
-    assert estimate == 3 and 0.1 < impulses.sum() < 0.25
+    assert estimate == 0 and 0.1 < impulses.sum() < 0.25
     assert min(impulses[[0, -1]]) > 0.05 and impulses[1:-1].sum() < 0.01
     sigma, impulses = estimate_noise(clean[None], hole=np.ones(clean.shape, bool))
-    assert sigma == 3 and not impulses.any()  # nothing to look at
+    assert sigma == 0 and not impulses.any()  # nothing to look at
 
 
 def test_outlier_cost_is_lower_for_values_that_impulses_have():
@@ -236,3 +249,90 @@ def test_denoise_beats_median_and_total_variation_on_salt_and_pepper(camera, sha
 def test_denoise_raises_psnr_under_gaussian_noise_by_4_db(camera):
     noisy = np.clip(np.random.default_rng(6).normal(camera, 20), 0, 255).astype(np.uint8)
     assert psnr(tf.denoise(noisy, time_limit=3, rng=0), camera) > psnr(noisy, camera) + 4
+
+
+# --- no noise, text, and what lies between the levels -----------------------------------------------------------------
+
+
+def page_of_text():
+    """A white page with black marks, two to six pixels wide, and dots."""
+    page = np.full((96, 128), 255, np.uint8)
+    for row in range(8, 80, 16):
+        for column in range(6, 120, 12):
+            page[row : row + 10, column : column + 2] = 0
+            page[row + 4 : row + 6, column : column + 6] = 0
+            page[row + 11 : row + 13, column + 7 : column + 9] = 0
+    return page
+
+
+@pytest.mark.parametrize("name", ["camera", "page", "text", "coins", "moon", "brick", "horse"])
+def test_picture_without_noise_is_returned_unchanged(name):
+    image = getattr(pytest.importorskip("skimage.data"), name)()
+    restored, res = tf.denoise(image, full_output=True)
+    np.testing.assert_array_equal(restored, image)
+    assert restored is not image and "no noise" in res.message and res.noise.is_none and res.success
+
+
+def test_text_is_not_taken_for_impulses():
+    page = page_of_text()
+    np.testing.assert_array_equal(tf.denoise(page), page)
+    noisy = np.clip(np.random.default_rng(0).normal(page, 20), 0, 255).astype(np.uint8)
+    restored, res = tf.denoise(noisy, rng=0, full_output=True)
+    assert not res.noise.has_impulses and psnr(restored, page) > psnr(noisy, page) + 2
+    assert np.mean((restored < 128) == (page < 128)) > 0.999
+
+
+def test_salt_and_pepper_on_a_page_is_found_and_its_share_is_in_the_result():
+    page = page_of_text()
+    rng = np.random.default_rng(1)
+    noisy = np.where(rng.random(page.shape) < 0.1, 255 * rng.integers(0, 2, page.shape), page).astype(np.uint8)
+    restored, res = tf.denoise(noisy, rng=0, full_output=True)
+    assert 0.02 < res.noise.impulses.sum() < 0.12 and "impulses" in str(res.noise)
+    assert psnr(restored, page) > psnr(noisy, page)
+
+
+def test_given_parameters_are_used_even_if_no_noise_is_found():
+    page = page_of_text()
+    assert np.unique(tf.denoise(page, levels=[0, 128, 255], rng=0)).tolist() == [0, 255]
+    assert (tf.denoise(page, sigma=60, rng=0) != page).any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint16])
+def test_restored_values_lie_between_the_levels(camera, dtype):
+    scale = 65535 if dtype == np.uint16 else 1
+    noisy = np.clip(np.random.default_rng(2).normal(camera / 255, 0.08), 0, 1)
+    restored, res = tf.denoise((noisy * scale).astype(dtype), rng=0, full_output=True)
+    assert res.mrf.n_labels < 80 and len(np.unique(restored)) > 1000
+    clean = camera / 255
+    error = lambda image: np.mean((image / scale - clean) ** 2)  # noqa: E731
+    assert error(restored.astype(float)) < error(noisy * scale) / 4
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (9, 13), (40, 33)])
+def test_patch_means_are_the_naive_ones(shape):
+    grey = np.random.default_rng(3).normal(120, 25, shape)
+    means, counts = patch_means(grey, 20.0)
+    expected_means, expected_counts = naive_apps.patch_means(grey, 20.0)
+    np.testing.assert_allclose(means, expected_means, rtol=1e-4)
+    np.testing.assert_allclose(counts, expected_counts, rtol=1e-3)
+
+
+def test_patch_means_do_not_depend_on_threads():
+    grey = np.random.default_rng(4).normal(120, 25, (2, 80, 50))
+    for one, two in zip(patch_means(grey, 20.0, threads=1), patch_means(grey, 20.0, threads=3), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (4, 5), (3, 2, 4)])
+def test_level_means_are_the_naive_ones(shape):
+    rng = np.random.default_rng(5)
+    levels = np.linspace(0, 255, 9)
+    unary, x = rng.random((*shape, 9)) * 40, rng.integers(9, size=shape)
+    pairwise = tf.TruncatedLinear(0.3, 60, values=levels)
+    means = level_means(unary, pairwise, x, levels, 7.0)
+    np.testing.assert_allclose(means, naive_apps.level_means(unary, pairwise, x, levels, 7.0), rtol=1e-4)
+
+
+def test_patches_need_a_whole_image():
+    with pytest.raises(ValueError, match='data="patches" goes with denoise'):
+        tf.denoise_tiled(NOISY, data="patches", tile=4)

@@ -5,10 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import naive
 import naive_apps
 import treefield as tf
 from odd_images import DTYPES, check_options, check_result, check_same_seed, layouts, of_dtype
+from treefield.apps import biharmonic
+from treefield.apps.filling import divided_sites
 from treefield.apps.harmonic import harmonic_fill
+from treefield.apps.hole_grid import OUTSIDE, hole_boxes, pack_holes
 from treefield.apps.inpaint import inpaint_problem
 from treefield.apps.restoration import Costs
 
@@ -38,6 +42,84 @@ def test_inpaint_energy_has_no_data_cost_in_the_hole(seed, shape, dtype, smoothn
     x = rng.integers(problem.mrf.n_labels, size=problem.mrf.shape)
     expected = naive_apps.restoration_energy(image, problem.output(x), **costs, hole=hole) / unit**2
     np.testing.assert_allclose(problem.mrf.energy(x), expected, rtol=1e-4)
+
+
+@settings(max_examples=100)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    shape=st.sampled_from([(1, 6), (5, 1), (6, 7), (9, 11), (3, 4, 3), (1, 1, 5)]),
+    dtype=st.sampled_from(["uint8", "float64"]),
+    smoothness=st.sampled_from(["linear", "quadratic", "potts"]),
+    density=st.sampled_from([0.03, 0.2, 0.9]),
+)
+def test_energy_of_the_holes_is_that_of_the_image_without_edges_between_known_pixels(
+    seed, shape, dtype, smoothness, density
+):
+    rng = np.random.default_rng(seed)
+    image = of_dtype(rng.integers(0, 256, shape, dtype=np.uint8), dtype)
+    hole = rng.random(shape) < density
+    hole.flat[rng.choice(hole.size, 2, replace=False)] = False, True
+    unit = 1.0 if dtype == "uint8" else 1 / 255
+    power = {"linear": 1, "quadratic": 0, "potts": 2}[smoothness]
+    costs = {"smoothness": smoothness, "weight": 1.5 * unit**power, "cutoff": 40.0 * unit}
+    levels = np.unique(image)  # a Potts cost compares with the nearest level
+    if smoothness != "potts":
+        levels = np.linspace(levels[0], levels[-1], 5).astype(image.dtype)
+    problem = inpaint_problem(image, hole, levels=levels, costs=Costs(**costs), channel_axis=None)
+    x = np.where(problem.mrf.mask, rng.integers(problem.mrf.n_labels, size=problem.mrf.shape), 0)
+    filled = problem.output(x)
+    np.testing.assert_array_equal(filled[~hole], image[~hole])
+    expected = naive_apps.filling_energy(image, filled, hole=hole, **costs) / unit**2
+    np.testing.assert_allclose(problem.mrf.energy(x), expected, rtol=1e-5)
+
+
+@settings(max_examples=100)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    shape=st.sampled_from([(1, 9), (7, 1), (8, 9), (20, 30), (4, 5, 6)]),
+    density=st.sampled_from([0.01, 0.1, 0.5]),
+)
+def test_packed_holes_have_the_neighbours_that_they_have_in_the_image(seed, shape, density):
+    rng = np.random.default_rng(seed)
+    hole = rng.random(shape) < density
+    hole.flat[rng.integers(hole.size)] = True
+    grid = pack_holes(hole)
+    np.testing.assert_array_equal(np.sort(grid.pixels[grid.hole]), np.flatnonzero(hole))
+    for place in map(tuple, np.argwhere(grid.hole)):
+        pixel = np.unravel_index(grid.pixels[place], shape)
+        around = [grid.pixels[other] for other in naive.neighbours(grid.pixels.shape, place)]
+        expected = [np.ravel_multi_index(other, shape) for other in naive.neighbours(shape, pixel)]
+        assert sorted(number for number in around if number != OUTSIDE) == sorted(expected)
+
+
+def test_boxes_of_holes_that_touch_at_a_corner_are_merged():
+    hole = np.zeros((9, 12), bool)
+    hole[1:3, 1:3] = hole[3, 3] = hole[6:, 8:10] = hole[0, 11] = True
+    boxes = {tuple((part.start, part.stop) for part in box) for box in hole_boxes(hole)}
+    assert boxes == {((1, 4), (1, 4)), ((6, 9), (8, 10)), ((0, 1), (11, 12))}
+
+
+@pytest.mark.parametrize("max_direct", [0, 10_000])
+@pytest.mark.parametrize("shape", [(1, 12), (12, 1), (9, 10), (7, 8, 9)])
+def test_biharmonic_filling_continues_a_plane(shape, max_direct, monkeypatch):
+    monkeypatch.setattr(biharmonic, "_MAX_DIRECT", max_direct)
+    plane = 1e5 + np.tensordot([3, -2, 0.5][: len(shape)], np.indices(shape), 1)
+    hole = np.zeros(shape, bool)
+    hole[tuple(slice(n // 3, n // 3 + 3) for n in shape)] = True
+    start = np.full((2, np.count_nonzero(hole)), 1e5)
+    filled = biharmonic.biharmonic_fill(np.stack([np.where(hole, 0, plane), -plane]), hole, start)
+    np.testing.assert_allclose(filled, [plane[hole], -plane[hole]], atol=0.01)
+
+
+def test_a_continued_edge_divides_its_hole_only():
+    sites = np.ones((4, 7), bool)
+    sites[:, 3] = False
+    grey = np.zeros(sites.shape)
+    grey[:, 1], grey[0, 5] = 60, 60  # three pieces in one hole, a single site in the other
+    expected = np.zeros(sites.shape, bool)
+    expected[:, :3] = True
+    np.testing.assert_array_equal(divided_sites(grey, sites, 60.0), expected[sites])
+    assert not divided_sites(grey, sites, 61.0).any()
 
 
 @settings(max_examples=40)
@@ -139,12 +221,52 @@ def test_inpaint_with_denoise_maps_all_pixels_to_levels():
     assert not res.mrf.unary[HOLE].any()
 
 
-def test_inpaint_labels_are_indices_of_the_nearest_levels():
+def test_inpaint_labels_are_indices_of_levels_in_the_box_of_the_hole():
     restored, res = tf.inpaint(IMAGE, HOLE, **FEW, full_output=True)
     check_result(res)
-    np.testing.assert_array_equal(restored[HOLE], np.array(FEW["levels"], np.uint8)[res.x[HOLE]])
-    nearest = np.abs(IMAGE[..., None] - np.array(FEW["levels"], float)).argmin(axis=-1)
-    np.testing.assert_array_equal(res.x[~HOLE], nearest[~HOLE])
+    assert res.mrf.shape == (5, 5)  # the hole and its rim
+    inner = np.zeros((5, 5), bool)
+    inner[1:4, 1:4] = True
+    np.testing.assert_array_equal(res.mrf.mask, inner)
+    np.testing.assert_array_equal(restored[HOLE], np.array(FEW["levels"], np.uint8)[res.x[inner]])
+    assert not res.x[~inner].any()
+
+
+def test_inpaint_model_of_a_small_hole_in_a_large_image_is_small():
+    image = np.add.outer(np.arange(1000), np.arange(1200)).astype(np.uint16)
+    mask = np.zeros(image.shape, bool)
+    mask[500:504, 700:706] = mask[:3, -2:] = True
+    problem = inpaint_problem(np.stack([image, image]), mask, channel_axis=0)
+    assert problem.mrf.size <= 2 * (6 + 5) * (8 + 4) and np.count_nonzero(problem.mrf.mask) == 2 * (4 * 6 + 3 * 2)
+
+
+def test_inpaint_levels_span_the_values_around_the_hole():
+    image = np.full((60, 60), 90, np.uint8)
+    image[30:40, 30:40] = np.arange(100, 200).reshape(10, 10)
+    image[0, 0], image[59, 59] = 0, 255
+    mask = np.zeros(image.shape, bool)
+    mask[33:36, 33:36] = True
+    assert inpaint_problem(image, mask).mrf.n_labels == 199 - 90 + 1
+    image[20, 20] = 255  # too far away
+    assert inpaint_problem(image, mask).mrf.n_labels == 199 - 90 + 1
+
+
+@pytest.mark.parametrize("shape", [(12, 14), (5, 6, 7)])
+def test_inpaint_fills_several_holes_as_each_alone(shape):
+    image = np.random.default_rng(5).integers(0, 256, shape, dtype=np.uint8)
+    masks = np.zeros((3, *shape), bool)
+    masks[0, ..., :2, :2] = True  # at a corner, in the middle, and one site at the border
+    masks[1, 2:4, ..., 3:5] = True
+    masks[2, ..., -1, -1] = True
+    given = {**FEW, "tol": 0, "full_output": True, "channel_axis": None}
+    restored, res = tf.inpaint(image, masks.any(axis=0), **given)
+    check_result(res)
+    np.testing.assert_array_equal(restored[~masks.any(axis=0)], image[~masks.any(axis=0)])
+    alone = [tf.inpaint(image, mask, **given)[1].fun for mask in masks]
+    if len(shape) == 2:
+        assert res.fun == pytest.approx(sum(alone), rel=1e-9)
+    else:  # in the volume the holes touch
+        assert res.fun <= sum(alone)
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])

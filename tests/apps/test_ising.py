@@ -82,3 +82,65 @@ def test_ising_passes_options_to_minimize():
 
 def test_ising_with_the_same_seed_gives_the_same_answer():
     check_same_seed(lambda **options: tf.ising(FIELDS, 0.7, maxiter=3, tol=0, **options))
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rings=st.sampled_from(
+        [
+            ((7,), True),
+            ((7,), (True,)),
+            ((3, 4), True),
+            ((3, 4), (True, False)),
+            ((1, 5), (False, True)),
+            ((2, 2, 3), (0, 0, 1)),
+        ]
+    ),
+)
+def test_ising_finds_the_least_energy_of_small_periodic_grids(seed, rings):
+    shape, periodic = rings
+    flags = np.broadcast_to(np.asarray(periodic, bool), len(shape))
+    rng = np.random.default_rng(seed)
+    fields = rng.uniform(-2, 2, shape)
+    couplings = [
+        rng.uniform(-2, 2, shape if ring else naive.edge_shape(shape, axis)) for axis, ring in enumerate(flags)
+    ]
+    periodic = periodic if periodic is True else tuple(map(bool, periodic))
+    spins, res = tf.ising(fields, couplings, periodic=periodic, tol=0, rng=0, full_output=True)
+
+    def energy(spins):
+        total = (fields * spins).sum(axis=tuple(range(-len(shape), 0)))
+        for axis, (ring, coupling) in enumerate(zip(flags, couplings, strict=True), -len(shape)):
+            following = np.roll(spins, -1, axis)
+            products = spins * following if ring else np.delete(spins * following, -1, axis)
+            total = total + (coupling * products).sum(axis=tuple(range(-len(shape), 0)))
+        return total
+
+    every = np.array(list(np.ndindex(*[2] * fields.size))).reshape(-1, *shape) * 2 - 1
+    assert res.fun == pytest.approx(float(energy(spins.astype(float))), abs=1e-9)
+    assert res.fun == pytest.approx(energy(every).min(), abs=1e-9)
+
+
+def test_one_coupling_stands_for_the_wrap_around_edges_too():
+    spins, res = tf.ising(np.zeros((4, 6)), 1, periodic=True, rng=0, full_output=True)
+    assert res.fun == -2 * 24
+    np.testing.assert_array_equal(spins, -np.roll(spins, 1, 0))
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "message"),
+    [
+        ({"periodic": 1}, TypeError, "periodic must be True or False, or one of these for each axis, got 1"),
+        ({"periodic": (True,)}, ValueError, "periodic has 1 entries, but the grid has 2 axes"),
+        ({"periodic": True}, ValueError, "axis 0 has 2 sites, too few to be periodic"),
+        (
+            {"periodic": (False, True), "couplings": [np.ones((1, 5)), np.ones((2, 4))]},
+            ValueError,
+            r"couplings\[1\] has shape \(2, 4\), expected a number or \(2, 5\)",
+        ),
+    ],
+)
+def test_bad_periodic_axes_raise(keywords, error, message):
+    with pytest.raises(error, match=message):
+        tf.ising(np.zeros((2, 5)), **({"couplings": 1} | keywords))

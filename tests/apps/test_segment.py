@@ -216,3 +216,99 @@ def test_coins_are_separated_from_the_background_with_smooth_borders():
     assert np.mean((labels == 2) == (coins > threshold)) > 0.85
     changes = [np.count_nonzero(np.diff(mask.astype(int), axis=0)) for mask in (labels == 2, coins > threshold)]
     assert changes[0] < changes[1]  # and their borders are smoother
+
+
+def _distance_factors(shape, spacing):
+    """The factor of the weight for each of the 8 or 26 neighbours on a flat image."""
+    centre = np.array(shape) // 2
+    steps = [np.array(step) - 1 for step in np.ndindex(*[3] * len(shape))]
+    steps = [step for step in steps if step.any()]
+    crossing = sum(1 / np.linalg.norm(step) for step in steps if step[0] > 0)
+    return {
+        (tuple(centre), tuple(centre + step)): min(spacing) / np.linalg.norm(step * spacing) / crossing
+        for step in steps
+    }
+
+
+@pytest.mark.parametrize(("shape", "spacing"), [((5, 5), (1, 1)), ((5, 5), (2, 1)), ((3, 5, 5), (3, 1, 1))])
+def test_diagonal_neighbours_are_joined_by_weights_that_fall_with_distance(shape, spacing):
+    mrf = segment_problem(np.zeros(shape), 1, weight=3, spacing=spacing, connectivity=2, rng=0).mrf
+    assert mrf.connectivity == 2
+    edges, weights, _ = mrf.backend.graph_edges()
+    found = {}
+    for (first, second), weight in zip(edges.tolist(), weights, strict=True):
+        ends = [tuple(map(int, np.unravel_index(site, shape))) for site in (first, second)]
+        found[*ends] = found[*ends[::-1]] = weight
+    for (i, j), factor in _distance_factors(shape, spacing).items():
+        assert found[tuple(map(int, i)), tuple(map(int, j))] == pytest.approx(3 * factor, rel=1e-5)
+
+
+def test_a_straight_border_costs_the_same_with_diagonal_neighbours():
+    shape = (6, 40)
+    halves = np.zeros(shape, int)
+    halves[3:] = 1
+    energies = []
+    for connectivity in (1, 2):
+        flat = {"probabilities": np.full((*shape, 2), 0.5), "connectivity": connectivity}
+        energies.append(segment_problem(np.zeros(shape), weight=2, **flat).mrf.energy(halves))
+    assert energies[0] == pytest.approx(2 * 40, rel=1e-6)
+    assert energies[1] == pytest.approx(energies[0], rel=0.02)  # a pixel at each end has one diagonal neighbour
+
+
+def test_diagonal_edges_of_pixels_left_out_have_no_weight():
+    seeds = np.array([[1, 0, 0], [0, -1, 0], [0, 0, 2]])
+    mrf = segment_problem(np.arange(9.0).reshape(3, 3), seeds, connectivity=2, rng=0).mrf
+    edges, weights, _ = mrf.backend.graph_edges()
+    assert not any(weight for edge, weight in zip(edges.tolist(), weights, strict=True) if 4 in edge)
+
+
+def test_connectivity_must_be_1_or_2():
+    with pytest.raises(ValueError, match=r"connectivity must be 1 .* or 2 .*, got 8"):
+        tf.segment(IMAGE, connectivity=8)
+
+
+PROBABILITIES = np.random.default_rng(3).dirichlet([1, 1, 1], IMAGE.shape)
+
+
+def test_probabilities_give_costs_and_the_image_gives_the_edges():
+    mrf = segment_problem(IMAGE, probabilities=PROBABILITIES).mrf
+    costs = -np.log(PROBABILITIES)
+    np.testing.assert_allclose(mrf.unary, costs - costs.min(axis=-1, keepdims=True), rtol=1e-5, atol=1e-6)
+    by_colour = segment_problem(IMAGE, 3, rng=0).mrf
+    for weights, same in zip(mrf.weights, by_colour.weights, strict=True):
+        np.testing.assert_array_equal(weights, same)
+
+
+def test_segment_takes_the_most_probable_class_where_borders_cost_nothing():
+    labels = tf.segment(IMAGE, probabilities=PROBABILITIES, weight=0, rng=0)
+    np.testing.assert_array_equal(labels, PROBABILITIES.argmax(axis=-1) + 1)
+    np.testing.assert_array_equal(tf.segment(IMAGE, 3, probabilities=PROBABILITIES, weight=0, rng=0), labels)
+    half = tf.segment(IMAGE, probabilities=PROBABILITIES.astype(np.float16), weight=0, rng=0)
+    assert (half == labels).mean() > 0.95
+
+
+def test_seeds_go_with_probabilities():
+    seeds = np.zeros(IMAGE.shape, int)
+    seeds[0, 0], seeds[0, 1] = 3, -1
+    certain = np.eye(3)[np.zeros(IMAGE.shape, int)]
+    labels = tf.segment(IMAGE, seeds, probabilities=certain, rng=0)
+    assert labels[0, 0] == 3 and labels[0, 1] == -1 and (labels == 1).sum() == IMAGE.size - 2
+    np.testing.assert_array_equal(tf.segment(IMAGE, 0 * seeds, probabilities=certain, rng=0), 1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "probabilities", "message"),
+    [
+        (2, PROBABILITIES[0], r"probabilities has shape \(12, 3\), expected \(10, 12, classes\)"),
+        (2, PROBABILITIES[..., :0], r"probabilities has shape \(10, 12, 0\), expected \(10, 12, classes\)"),
+        (2, np.moveaxis(PROBABILITIES, -1, 0), r"shape \(3, 10, 12\), .*; give np\.moveaxis\(probabilities, 0, -1\)"),
+        (2, np.log(PROBABILITIES), "probabilities holds values from .*, expected 0 to 1; .* give the softmax"),
+        (2, PROBABILITIES * np.nan, "probabilities holds values from nan"),
+        (2, PROBABILITIES / 2, r"probabilities must sum to 1 at each pixel, but a sum differs from it by 0\.5"),
+        (4, PROBABILITIES, "labels is 4, but probabilities has 3 classes; leave labels out, or give seeds"),
+        (4 * np.eye(10, 12, dtype=int), PROBABILITIES, "labels holds 4, expected at most 3, the number of classes"),
+    ],
+)
+def test_bad_probabilities_raise(labels, probabilities, message):
+    with pytest.raises(ValueError, match=message):
+        tf.segment(IMAGE, labels, probabilities=probabilities)

@@ -265,3 +265,21 @@ def test_a_bug_is_not_taken_for_bad_input(command, files, monkeypatch):
 def test_errors_are_printed_on_a_console_with_few_characters(monkeypatch, tmp_path):
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     check_command_refused(in_a_process("compare", "λ", "a.png", "--out", "d", cwd=tmp_path), "got '?'", "denoise")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "missing"),
+    [
+        (("denoise", "grey.png"), "OUT"),
+        (("denoise", "grey.png", "--sigma", 5), "OUT"),
+        (("denoise", "--sigma", 5), "IN"),
+        (("denoise",), "IN"),
+        (("inpaint", "grey.png"), "MASK"),
+        (("inpaint", "grey.png", "mask.png"), "OUT"),
+        (("segment", "grey.png"), "OUT"),
+        (("stereo", "left.png", "right.png"), "OUT"),
+        (("solve",), "MODEL"),
+    ],
+)
+def test_a_missing_argument_is_named_in_one_line(command, folder, arguments, missing):
+    check_command_refused(command(*arguments), f"Missing argument '{missing}'.")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import treefield as tf
-from command import check_command_refused
+from command import check_command_refused, listing
 from graph_files import data_file
 from treefield.io import load_model, read_mpe, read_uai, write_model
 
@@ -38,8 +38,31 @@ def test_the_output_of_solve_may_be_an_argument_or_an_option(command, models):
         assert command("solve", "model.uai", *given, *QUICK).code == 0
     for name in ("a.npy", "b.npy"):
         np.testing.assert_array_equal(np.load(models / name), [1, 0, 1])
-    for given in ((), ("a.npy", "--out", "b.npy")):
-        check_command_refused(command("solve", "model.uai", *given, "--force", *QUICK), "once", "--out OUT")
+    both = ("a.npy", "--out", "b.npy", "--force")
+    check_command_refused(command("solve", "model.uai", *both, *QUICK), "takes one file", "--out OUT")
+
+
+@pytest.mark.parametrize(("name", "labels"), [("model.uai", "1 0 1"), ("three.uai", "0 1 1")])
+def test_solve_without_an_output_prints_energy_and_labels(command, models, name, labels):
+    before = listing(models)
+    lines = [line.strip() for line in command("solve", name, *QUICK).out.splitlines()]
+    assert lines[0].startswith("energy: ") and f"labels: {labels}" in lines
+    assert command("solve", name, "--quiet", *QUICK).out == f"{labels}\n"
+    figures = json.loads(command("solve", name, "--json", *QUICK).out)
+    assert figures["output"] is None and figures["labels"] == [int(label) for label in labels.split()]
+    assert listing(models) == before
+
+
+def test_solve_prints_the_first_labels_of_a_large_grid_and_their_number(command, models):
+    np.savez(models / "large.npz", unary=np.broadcast_to([1.0, 0.0], (30, 40, 2)), potts=1.0)
+    out = command("solve", "large.npz", "--quiet", *QUICK).out
+    assert out == f"{' '.join(['1'] * 100)} ... (100 of 1200; give OUT for all)\n"
+
+
+def test_solve_without_an_output_still_writes_the_report(command, models):
+    done = command("solve", "grid.npz", "--report", "r.html", *QUICK)
+    assert done.code == 0 and (models / "r.html").exists()
+    assert "wrote: r.html" in done.out and "labels: " in done.out
 
 
 def test_solve_leaves_auxiliary_sites_out_and_obeys_evidence(command, models):

@@ -103,3 +103,59 @@ def test_edge_tables_are_read_no_further_than_they_go():
     mrf = tf.GridMRF(np.zeros((1, 2, labels), np.float32), tf.EdgeTables(tables))
     assert mrf.energy([[0, 0]]) == 1
     assert tf.merge(mrf, [[0, 0]], [[1, 1]]).tolist() == [[1, 1]]
+
+
+@pytest.mark.parametrize("shape", [(4, 300, 400), (21, 375, 500), (2, 480, 640), (19, 512, 288), (63, 300, 300)])
+def test_labels_along_the_first_axis_warn_at_the_callers_line(shape):
+    unary = np.broadcast_to(np.uint8(0), shape)
+    with pytest.warns(UserWarning, match=r"labels are its first axis, give np\.moveaxis\(unary, 0, -1\)") as caught:
+        tf.GridMRF(unary, tf.Potts(1))
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (300, 400, 4),
+        (288, 384, 16),
+        (200, 1500, 512),  # stereo
+        (20, 1500, 512),  # rows of a stereo pair
+        (32, 1024, 512),
+        (64, 100, 300),  # a small image with many levels
+        (20, 30, 1000),
+        (1, 500, 300),  # a chain
+        (4, 300, 256),  # intensities
+        (3, 4, 300, 400),
+    ],
+)
+def test_plausible_shapes_do_not_warn(shape):
+    assert tf.GridMRF(np.broadcast_to(np.uint8(0), shape), tf.Potts(1)).shape == shape[:-1]
+
+
+def test_a_model_built_by_an_application_does_not_warn_of_its_shape():
+    assert tf.segment(np.zeros((4, 300)), maxiter=0, probabilities=np.full((4, 300, 400), 1 / 400)).shape == (4, 300)
+
+
+def test_masked_sites_of_a_masked_array_are_no_sites():
+    unary = np.random.default_rng(0).random((4, 5, 3))
+    exists = np.random.default_rng(1).random((4, 5)) < 0.7
+    masked = np.ma.array(unary, mask=np.broadcast_to(~exists[..., None], unary.shape))
+    mrf, same = tf.GridMRF(masked, tf.Potts(1)), tf.GridMRF(unary, tf.Potts(1), mask=exists)
+    np.testing.assert_array_equal(mrf.mask, exists)
+    np.testing.assert_array_equal(mrf.unary, same.unary)
+
+
+def test_a_masked_array_without_masked_entries_is_an_array():
+    unary, exists = np.ma.array(np.ones((4, 5, 3))), np.eye(4, 5, dtype=bool)
+    assert tf.GridMRF(unary, tf.Potts(1)).mask is None
+    np.testing.assert_array_equal(tf.GridMRF(unary, tf.Potts(1), mask=exists).mask, exists)
+
+
+def test_a_masked_array_raises_with_a_mask_or_if_only_some_labels_are_masked():
+    unary = np.ma.array(np.ones((2, 2, 3)), mask=False)
+    unary[0, 0] = np.ma.masked
+    with pytest.raises(ValueError, match="unary is a masked array and mask is given as well"):
+        tf.GridMRF(unary, tf.Potts(1), mask=np.ones((2, 2), bool))
+    unary[1, 1, 2] = np.ma.masked
+    with pytest.raises(ValueError, match=r"1 sites at which some labels are masked .* unary\.filled\(np\.inf\)"):
+        tf.GridMRF(unary, tf.Potts(1))

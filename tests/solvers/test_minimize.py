@@ -295,7 +295,9 @@ def test_an_error_in_a_round_is_raised_and_leaves_no_thread_behind(mrf, monkeypa
     assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
 
 
-def test_the_progress_bar_of_minimize_shows_bound_and_gap(mrf, capsys):
+def test_the_progress_bar_of_minimize_shows_bound_and_gap(mrf, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("LINES", "50")
     res = tf.minimize(mrf, maxiter=4, tol=0, rng=0, progress=True)
     err = capsys.readouterr().err
     assert "auto" in err and "4/4" in err and f"bound={res.lower_bound:.7g}" in err and "gap=" in err

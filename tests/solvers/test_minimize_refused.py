@@ -31,7 +31,14 @@ from treefield.solvers.minimize import METHODS
         ({"threads": 0}, ValueError, "threads must be at least 1, got 0"),
         ({"threads": 1.5}, TypeError, "threads must be an integer"),
         ({"jump": UniformJump()}, TypeError, 'method="auto" takes no jump; name a method that does: method="t_ils"'),
-        ({"speed": 11}, TypeError, 'method="auto" takes no speed'),
+        ({"damping": 0.5}, TypeError, 'method="auto" takes no damping; name a method that does: method="loopy_bp"'),
+        ({"speed": 11}, TypeError, "minimize takes no speed; it takes method, x0, time_limit, tol, "),
+        ({"seed": 11}, TypeError, r"minimize takes no seed; did you mean rng\? It takes method, x0, time_limit, tol, "),
+        ({"max_iter": 11}, TypeError, r"minimize takes no max_iter; did you mean maxiter\?"),
+        ({"timeout": 11}, TypeError, r"minimize takes no timeout; did you mean time_limit\?"),
+        ({"verbose": True}, TypeError, r"minimize takes no verbose; did you mean progress\?"),
+        ({"n_jobs": 2}, TypeError, r"minimize takes no n_jobs; did you mean threads\?"),
+        ({"time_limt": 2}, TypeError, r"minimize takes no time_limt; did you mean time_limit\?"),
     ],
 )
 def test_minimize_refuses_bad_input_on_grids_and_trees(mrf, keywords, error, message):
@@ -49,7 +56,9 @@ def test_minimize_refuses_bad_input_on_grids_and_trees(mrf, keywords, error, mes
         ("t_ils", {"tol": 0.1}, "method='t_ils' takes no tol"),
         ("t_ils", {"memory_limit": "1 GB"}, "method='t_ils' takes no memory_limit; it takes .*memory, threads"),
         ("trw", {"threads": 2}, "method='trw' takes no threads"),
-        ("loopy_bp", {"progres": True}, "method='loopy_bp' takes no progres;"),
+        ("loopy_bp", {"progres": True}, r"method='loopy_bp' takes no progres; did you mean progress\? It takes x0, "),
+        ("t_ils", {"n_jobs": 2}, r"method='t_ils' takes no n_jobs; did you mean threads\?"),
+        ("tree_bp", {"seed": 2}, "method='tree_bp' takes no seed; it takes nothing"),
     ],
 )
 def test_a_keyword_that_a_method_does_not_take_is_a_type_error_that_names_it(method, keywords, message):

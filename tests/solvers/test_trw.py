@@ -176,7 +176,9 @@ def test_trw_returns_the_best_so_far_after_ctrl_c(frustrated):
     assert res.nit == 4 and res.status == 3 and not res.success and "interrupted" in res.message
 
 
-def test_the_progress_bar_of_trw_shows_bound_and_gap(frustrated, capsys):
+def test_the_progress_bar_of_trw_shows_bound_and_gap(frustrated, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("LINES", "50")
     res = tf.trw(frustrated, maxiter=6, progress=True)
     err = capsys.readouterr().err
     assert "trw" in err and "6/6" in err and f"bound={res.lower_bound:.7g}" in err and "gap=" in err

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 import numpy as np
 
-from treefield.apps.batch_task import BatchTask, Call, Outcome
+from treefield.apps.batch_task import BatchTask, Call, Outcome, check_batch_options
 from treefield.apps.executors import DaskExecutor, Executor, Future, ProcessExecutor
 from treefield.io.images.image_formats import list_images
 from treefield.io.paths import as_text
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_KEYWORDS = ("workers", "scheduler", "progress")  # of `batch` itself
 _POLL = 0.2  # seconds between checks for Ctrl-C
 _MAX_CRASHES = 2  # of workers on one item, before it is reported as failed
 _WORKER_DIED = (
@@ -167,6 +168,7 @@ def run_batch(
     as_callable(function, "function", "an image")
     if workers is not None and scheduler is not None:
         raise ValueError("workers and scheduler are both given: a cluster has its own workers, give one of them")
+    check_batch_options(function, options, _KEYWORDS)
     if "checkpoint" in options:
         raise ValueError("checkpoint is one file, but a batch is many searches: call the function for each")
     count = as_thread_count(None) if workers is None else as_count(workers, "workers", 1)

@@ -7,7 +7,7 @@ import inspect
 import pathlib
 import pickle
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from treefield.apps.image_arrays import has_channels
 from treefield.io.images.image_formats import read_image
 from treefield.io.paths import error_text
 from treefield.solvers.minimize import METHODS, takes
+from treefield.validation import check_keywords
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,16 +82,46 @@ class Call:
         return self.function(*arguments, **options)
 
 
+def check_batch_options(function: Callable[..., object], options: dict[str, object], own: Sequence[str]) -> None:
+    """Raise a TypeError for options of a batch that its function does not take; `own` are the keywords of `batch`.
+
+    A function with `**keywords` may take any. If it is an application, one that only other methods take is left to it.
+    """
+    unknown = [name for name in options if name not in _keywords(function, options)]
+    if not unknown or not _has_known_keywords(function):
+        return
+    if _is_application(function):
+        unknown = [name for name in unknown if not any(name in takes(method) for method in METHODS)]
+    name = getattr(_unwrap(function), "__name__", "the function")
+    check_keywords(unknown, "batch", own, _keywords(function, options), name)
+
+
+def _has_known_keywords(function: Callable[..., object]) -> bool:
+    """Whether the keywords that a function takes are known."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some builtins have no signature
+        return False
+    return _is_application(function) or all(each.kind != inspect.Parameter.VAR_KEYWORD for each in parameters)
+
+
+def _is_application(function: Callable[..., object]) -> bool:
+    return (getattr(_unwrap(function), "__module__", None) or "").startswith("treefield.apps.")
+
+
+def _unwrap(function: Callable[..., object]) -> Callable[..., object]:
+    """The function inside of decorators and of a functools.partial."""
+    return inspect.unwrap(getattr(function, "func", function))
+
+
 def _keywords(function: Callable[..., object], options: dict[str, object]) -> list[str]:
     """The keywords that a function takes. An application also takes those of the solver it hands them to."""
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):  # some builtins have no signature
         return []
-    inner = inspect.unwrap(getattr(function, "func", function))
-    is_application = (getattr(inner, "__module__", None) or "").startswith("treefield.apps.")
     method = options.get("method", "auto")
-    return [*parameters, *(takes(method) if is_application and method in METHODS else ())]
+    return [*parameters, *(["method", *takes(method)] if _is_application(function) and method in METHODS else ())]
 
 
 def pickle_outcome(outcome: Outcome) -> bytes:

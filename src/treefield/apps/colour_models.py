@@ -41,6 +41,12 @@ def costs_from_seeds(colours: np.ndarray, seeds: Sequence[np.ndarray], rng: np.r
     return _relative_costs(np.stack([_label_cost(colours, seed, rng) for seed in seeds], axis=1))
 
 
+def costs_from_probabilities(probabilities: np.ndarray) -> np.ndarray:
+    """Costs (n, classes) in nats from the probabilities (..., classes) of each class."""
+    flat = probabilities.reshape(-1, probabilities.shape[-1])
+    return _relative_costs(-np.log(np.maximum(flat, np.finfo(np.float64).tiny)))
+
+
 def _label_cost(colours: np.ndarray, seed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     sample = _sample(seed, rng)
     centres = kmeans_centres(sample, min(_MAX_GAUSSIANS, max(1, len(sample) // _PIXELS_PER_GAUSSIAN)), rng)

@@ -11,9 +11,9 @@ from typing import Literal, TypeVar, Unpack, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from treefield.apps.image_arrays import check_value_range
-from treefield.apps.keywords import Data, Smoothness, TilingKeywords
-from treefield.apps.problem import Problem
+from treefield.apps.image_arrays import check_not_masked, check_value_range, resolve_channel_axis
+from treefield.apps.keywords import ChannelAxis, Data, Smoothness, TilingKeywords
+from treefield.apps.problem import Problem, check_options
 from treefield.apps.restoration import Costs, Tiling, tiled_restoration_problems
 from treefield.io.files import scratch_folder
 from treefield.io.paths import as_text, error_text
@@ -25,7 +25,7 @@ from treefield.tiling.array_protocols import Box, Index, ReadableArray, Writable
 from treefield.tiling.model import TiledMRF
 from treefield.tiling.stores import check_writable, keep_file, reserve_mapped
 from treefield.tiling.tiles import tile_boxes
-from treefield.validation import as_axis, as_byte_count
+from treefield.validation import as_byte_count
 
 _BLOCK_SIDES = {2: 1024, 3: 128}  # pixels, of the blocks that are read and written at once, by dimensions
 
@@ -53,14 +53,14 @@ def denoise_tiled(
     image: ReadableArray,
     out: WritableArray | None = None,
     *,
-    levels: ArrayLike = 256,
-    data: Data = "squared",
+    levels: ArrayLike | None = None,
+    data: Data | None = None,
     tau: float | None = None,
     smoothness: Smoothness = "linear",
     weight: float | None = None,
     cutoff: float | None = None,
     sigma: float | None = None,
-    channel_axis: int | None = None,
+    channel_axis: ChannelAxis = "auto",
     tile: int | Sequence[int] | None = None,
     memory_limit: float | str | None = "1 GB",
     scratch: str | os.PathLike[str] | None = None,
@@ -83,7 +83,8 @@ def denoise_tiled(
         The array for the restored image: of the image's shape, writable by slices. By default a new NumPy array. If it
         cannot be written to after the search, the labels are kept in the scratch folder; the error names the file.
     levels, data, tau, smoothness, weight, cutoff, sigma, channel_axis
-        As in `denoise`, in the image's own units. The noise is estimated in the centre of the image, there as here.
+        As in `denoise`, in the image's own units, but for `data`: "squared" (the default) or "absolute". The noise is
+        estimated in the centre of the image.
     tile, memory_limit
         As in `TiledMRF`: the sides of a tile in pixels, or the memory for the search of one.
     scratch : path, optional
@@ -108,8 +109,9 @@ def denoise_tiled(
     >>> noisy = np.clip(np.random.default_rng(0).normal(clean, 15), 0, 255).astype(np.uint8)
     >>> restored = tf.denoise_tiled(noisy, tile=32, levels=16, rng=0)
     >>> [float(np.abs(image - 1.0 * clean).mean().round()) for image in (noisy, restored)]
-    [12.0, 5.0]
+    [12.0, 6.0]
     """
+    check_options(denoise_tiled, options)
     costs = Costs(data, tau, smoothness, weight, cutoff, sigma)
     tiling = Tiling(tile, as_byte_count(memory_limit, "memory_limit"))
     planes = _as_planes(image, channel_axis)
@@ -217,22 +219,19 @@ def _value_range(planes: list[Plane]) -> tuple[np.generic, np.generic]:
     return low, high
 
 
-def _as_planes(image: ReadableArray, channel_axis: int | None) -> list[Plane]:
+def _as_planes(image: ReadableArray, channel_axis: ChannelAxis) -> list[Plane]:
     """The channels of an image, or an error if it is none."""
     if not isinstance(image, ReadableArray):
         raise TypeError(f"image must be an array that can be sliced, got {type(image).__name__}")
     shape = tuple(int(n) for n in image.shape)
     if np.dtype(image.dtype).kind not in "buif":
         raise TypeError(f"image must hold real numbers, got dtype {image.dtype}")
-    wanted = 2 if channel_axis is None else 3
-    if len(shape) not in (wanted, wanted + 1):
-        channels = "" if channel_axis is None else " and an axis for its channels"
-        raise ValueError(f"image has shape {shape}, expected two or three dimensions{channels}")
+    check_not_masked(image, "image")
+    axis = resolve_channel_axis(shape, "image", channel_axis)
     if 0 in shape:
         raise ValueError(f"image is empty: its shape is {shape}")
-    if channel_axis is None:
+    if axis is None:
         return [Plane(image, None, 0)]
-    axis = as_axis(channel_axis, len(shape), "channel_axis") % len(shape)
     return [Plane(image, axis, channel) for channel in range(shape[axis])]
 
 

@@ -6,14 +6,11 @@ converted to grey levels, in which the models are built, here.
 
 from __future__ import annotations
 
-import inspect
-import pathlib
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 
-_PACKAGE = str(pathlib.Path(__file__).parents[1])
+from treefield.validation import warn_caller
 
 
 class GreyScale(NamedTuple):
@@ -39,6 +36,11 @@ class GreyScale(NamedTuple):
     def to_levels(self, values: np.ndarray) -> np.ndarray:
         """Values of the image in grey levels, float64."""
         return np.subtract(values, self.black, dtype=np.float64) / self.unit
+
+    def from_levels(self, grey: np.ndarray, low: float, high: float, dtype: np.dtype) -> np.ndarray:
+        """Grey levels as values of the image's dtype, rounded if that is an integer, from `low` to `high`."""
+        values = np.clip(self.black + self.unit * grey.astype(np.float64), low, high)
+        return (np.round(values) if dtype.kind in "bui" else values).astype(dtype)
 
     def difference(self, value: float, name: str) -> float:
         """The difference of intensity `value`, a parameter in the image's own units, in grey levels.
@@ -78,11 +80,3 @@ def grey_scale(array: np.ndarray) -> GreyScale:
         return GreyScale(0.0, 1 / 255, f"{name} in 0..1", 1)
     white = 65535 if array.dtype == np.uint16 else None
     return GreyScale(low, (high - low) / 255 or 1.0, name, white)
-
-
-def warn_caller(message: str) -> None:
-    """Issue a UserWarning at the line outside of treefield that called it."""
-    frame, level = inspect.currentframe(), 1
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, stacklevel=level)

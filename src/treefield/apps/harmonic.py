@@ -8,26 +8,30 @@ _RELATIVE_ERROR = 1e-3
 _MAX_ITERATIONS = 2000
 
 
-def harmonic_fill(image: np.ndarray, hole: np.ndarray) -> np.ndarray:
-    """A copy of an image with channels first, as float64, whose hole is filled harmonically."""
+def harmonic_fill(image: np.ndarray, hole: np.ndarray, known: np.ndarray | None = None) -> np.ndarray:
+    """A copy of an image with channels first, as float64, whose hole is filled harmonically.
+
+    Pixels outside of the hole are known, or only those in the mask `known`; the others do not count as neighbours.
+    """
     from scipy import sparse
     from scipy.sparse.linalg import cg
 
+    known = ~hole if known is None else known
     filled = image.astype(np.float64)
-    mean = filled[:, ~hole].mean(axis=1)
+    mean = filled[:, known].mean(axis=1)
     filled -= mean.reshape(-1, *(1 for _ in hole.shape))  # the solver's error is relative to the values
     size = int(hole.sum())
     number = np.full(hole.shape, -1)
     number[hole] = np.arange(size)
-    known = np.where(hole, 0.0, filled)
+    exists, border = hole | known, np.where(known, filled, 0.0)
     degree, sums, pairs = np.zeros(size), np.zeros((len(image), size)), []
     for axis in range(hole.ndim):
         lower, upper = ([slice(None)] * axis + [part] for part in (slice(None, -1), slice(1, None)))
         for sites, neighbours in ((lower, upper), (upper, lower)):
-            inside = hole[tuple(sites)]
+            inside = hole[tuple(sites)] & exists[tuple(neighbours)]
             rows, columns = number[tuple(sites)][inside], number[tuple(neighbours)][inside]
             degree[rows] += 1
-            sums[:, rows] += known[:, *neighbours][:, inside]
+            sums[:, rows] += border[:, *neighbours][:, inside]
             pairs.append(np.stack([rows, columns])[:, columns >= 0])
     rows, columns = np.concatenate(pairs, axis=1)
     laplacian = sparse.diags(degree) - sparse.coo_matrix((np.ones(len(rows)), (rows, columns)), (size, size))

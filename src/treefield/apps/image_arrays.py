@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from treefield.apps.grey_levels import warn_caller
+from treefield.apps.keywords import ChannelAxis
 from treefield.validation import as_axis, as_real_array
 
 _MAX_FLOAT = 1e100  # squares, and sums of them, stay finite
@@ -20,27 +20,43 @@ def has_channels(shape: tuple[int, ...]) -> bool:
     return len(shape) > 2 and 1 <= shape[-1] <= 4
 
 
+def resolve_channel_axis(shape: tuple[int, ...], name: str, channel_axis: ChannelAxis) -> int | None:
+    """The axis of the channels from 0 on, None if there is none; or an error.
+
+    "auto" is None, but raises for an image of shape (M, N, 3) or (M, N, 4): as a volume it would be a very thin one.
+    """
+    if channel_axis == "auto":
+        if len(shape) == 3 and shape[-1] in (3, 4) and min(shape[:2]) > 4:
+            raise ValueError(
+                f"{name} has shape {shape}: if these are colours, give channel_axis=-1; if it is a volume, "
+                "channel_axis=None"
+            )
+        channel_axis = None
+    wanted = 2 if channel_axis is None else 3
+    if len(shape) not in (wanted, wanted + 1):
+        channels = "" if channel_axis is None else " and an axis for its channels"
+        raise ValueError(f"{name} has shape {shape}, expected two or three dimensions{channels}")
+    return None if channel_axis is None else as_axis(channel_axis, len(shape), "channel_axis") % len(shape)
+
+
 def as_channels_first(
-    image: ArrayLike, name: str, channel_axis: int | None, hole: ArrayLike | None = None
+    image: ArrayLike, name: str, channel_axis: ChannelAxis, hole: ArrayLike | None = None
 ) -> np.ndarray:
     """`image` as an array (C, M, N) or (C, P, M, N), with C = 1 for a grey image; or an error.
 
     Pixels in the hole may hold anything and become 0.
     """
     array = as_real_array(image, name)
-    if array.ndim == 3 and channel_axis is None and array.shape[-1] in (3, 4) and min(array.shape[:2]) > 4:
-        warn_caller(f"{name} of shape {array.shape} is taken as a volume; if these are colours, give channel_axis=-1")
-    wanted = 2 if channel_axis is None else 3
-    if array.ndim not in (wanted, wanted + 1):
-        channels = "" if channel_axis is None else " and an axis for its channels"
-        raise ValueError(f"{name} has shape {array.shape}, expected two or three dimensions{channels}")
-    if channel_axis is not None:
-        channel_axis = as_axis(channel_axis, array.ndim, "channel_axis")
-    array = array[None] if channel_axis is None else np.moveaxis(array, channel_axis, 0)
+    axis = resolve_channel_axis(array.shape, name, channel_axis)
+    array = array[None] if axis is None else np.moveaxis(array, axis, 0)
     if array.size == 0:
         raise ValueError(f"{name} is empty: its shape is {np.shape(image)}")
     if hole is not None:
-        array = np.where(as_mask(hole, "mask", array.shape[1:]), array.dtype.type(0), array)
+        is_hole = as_mask(hole, "mask", array.shape[1:])
+        array = np.where(is_hole, array.dtype.type(0), array)
+        check_not_masked(image, name, is_hole, axis)
+    else:
+        check_not_masked(image, name)
     if array.dtype.kind == "f":
         if not np.isfinite(array).all():
             count = int(array.size - np.isfinite(array).sum())
@@ -51,10 +67,30 @@ def as_channels_first(
     return array
 
 
-def from_channels_first(array: np.ndarray, channel_axis: int | None, dtype: np.dtype) -> np.ndarray:
+def check_not_masked(image: object, name: str, hole: np.ndarray | None = None, axis: int | None = None) -> None:
+    """Raise if an image is a masked array with masked values outside of the hole, which would count as observed.
+
+    `axis` is that of the channels, which the hole does not have.
+    """
+    if not isinstance(image, np.ma.MaskedArray):
+        return
+    masked = np.ma.getmaskarray(image)
+    if hole is not None:
+        masked = masked & ~(hole if axis is None else np.expand_dims(hole, axis))
+    if masked.any():
+        known = "" if hole is None else " outside of the mask"
+        raise ValueError(
+            f"{name} is a masked array with {masked.sum()} masked values{known}; fill them with "
+            "inpaint(image, mask, denoise=True), or give image.filled(value)"
+        )
+
+
+def from_channels_first(array: np.ndarray, channel_axis: ChannelAxis, dtype: np.dtype) -> np.ndarray:
     """The inverse of `as_channels_first`."""
     array = array.astype(dtype, copy=False)
-    return array[0] if channel_axis is None else np.ascontiguousarray(np.moveaxis(array, 0, channel_axis))
+    if channel_axis is None or channel_axis == "auto":
+        return array[0]
+    return np.ascontiguousarray(np.moveaxis(array, 0, channel_axis))
 
 
 def check_value_range(low: np.generic, high: np.generic, dtype: np.dtype, name: str) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Literal, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from treefield.apps.filling import hole_problem
 from treefield.apps.image_arrays import as_channels_first, as_mask, from_channels_first
-from treefield.apps.keywords import Data, InpaintKeywords, Smoothness
-from treefield.apps.problem import Problem
+from treefield.apps.keywords import ChannelAxis, Data, InpaintKeywords, Smoothness
+from treefield.apps.problem import Problem, check_options
 from treefield.apps.restoration import Costs, fill_problem
 from treefield.models.grid import GridMRF
 from treefield.protocols import Callback, Seed
@@ -36,13 +38,13 @@ def inpaint(
     *,
     denoise: bool = False,
     levels: ArrayLike = 256,
-    data: Data = "squared",
+    data: Data | None = None,
     tau: float | None = None,
     smoothness: Smoothness = _SMOOTHNESS,
     weight: float | None = None,
     cutoff: float | None = None,
     sigma: float | None = None,
-    channel_axis: int | None = None,
+    channel_axis: ChannelAxis = "auto",
     time_limit: float | None = None,
     tol: float | None = None,
     callback: Callback | None = None,
@@ -52,6 +54,9 @@ def inpaint(
 ) -> np.ndarray | tuple[np.ndarray, MAPResult]:
     """Fill the holes of an image smoothly from their borders, and continue the edges that lead into them.
 
+    Only the pixels of the holes are searched, so time and memory depend on the size of the holes, not of the image;
+    with `denoise` on that of the image.
+
     Parameters
     ----------
     image : (M, N) or (P, M, N) array, or with channels
@@ -60,12 +65,23 @@ def inpaint(
         True (not 0) in the holes, as in `skimage.restoration.inpaint_biharmonic`.
     denoise : bool
         Remove the noise from the rest of the image at the same time. Otherwise the rest does not change.
-    levels, data, tau, smoothness, weight, sigma, channel_axis
-        As in `treefield.denoise`, in the image's own units; the default of `smoothness` is "quadratic".
+    levels : int or array
+        The number of intensities, spread over the values within 8 pixels of the holes' bounding boxes (with `denoise`
+        over the image's range), or a list of them. A list is kept to: the filling has no other values.
+    smoothness : "linear", "quadratic" or "potts"
+        As in `treefield.denoise`. With "quadratic", the default, and a number of levels, the filling is the mean of the
+        best labelling and of the biharmonic filling, which continues slopes; but not in holes that a continued edge
+        cuts into large pieces, and not with `denoise`.
+    data, tau, weight, sigma, channel_axis
+        As in `treefield.denoise`, in the image's own units. Without `denoise` there is no data cost: `data`, `tau` and
+        `sigma` have no effect, and `weight`, 1 by default, scales all energies.
     cutoff : float, optional
         As in `treefield.denoise`, in the image's own units. By default 60/255 of the range from black to white.
-    time_limit, tol, callback, rng, full_output
-        As in `treefield.denoise`. Other keywords of `minimize` are accepted as well.
+    tol : float, optional
+        As in `minimize`. By default 1e-3, without `denoise` 0.02 if the holes have 1000 pixels, in all channels, or
+        more.
+    time_limit, callback, rng, full_output
+        As in `treefield.denoise`. Other keywords of `minimize` are accepted as well; `x0` is a labelling of the model.
 
     Returns
     -------
@@ -73,6 +89,9 @@ def inpaint(
     res : MAPResult
         Only with `full_output`. Its labelling `x` holds indices of the levels, with the channels stacked along the
         first axis; `mrf` is the model. Energies are in grey levels: 255 from black to white for every dtype.
+        Without `denoise` the model has the bounding boxes of all holes in one grid, each with a rim of one pixel, and
+        its sites, ``mrf.mask``, are the pixels of the holes. Energy and bound are those of all edges that have an end
+        in a hole.
 
     Examples
     --------
@@ -83,6 +102,7 @@ def inpaint(
     >>> bool((tf.inpaint(np.where(mask, 0, image), mask, rng=0) == image).all())
     True
     """
+    check_options(inpaint, options)
     costs = Costs(data, tau, smoothness, weight, cutoff, sigma)
     problem = inpaint_problem(
         image, mask, keep_known=not denoise, levels=levels, costs=costs, channel_axis=channel_axis
@@ -97,10 +117,17 @@ def inpaint_problem(
     keep_known: bool = True,
     levels: ArrayLike = 256,
     costs: Costs | None = None,
-    channel_axis: int | None = None,
+    channel_axis: ChannelAxis = "auto",
 ) -> Problem[GridMRF]:
     """The problem that `inpaint` solves."""
     array, dtype = as_channels_first(image, "image", channel_axis, hole=mask), np.asarray(image).dtype
     hole = as_mask(mask, "mask", array.shape[1:])
-    problem = fill_problem(array, hole, keep_known, levels, Costs(smoothness=_SMOOTHNESS) if costs is None else costs)
-    return Problem(problem.mrf, lambda x: from_channels_first(problem.output(x), channel_axis, dtype), problem.start)
+    if hole.all():
+        raise ValueError("mask covers the whole image: there is nothing to fill it from")
+    build = hole_problem if keep_known else fill_problem
+    problem = build(array, hole, levels, Costs(smoothness=_SMOOTHNESS) if costs is None else costs)
+
+    def output(x: np.ndarray) -> np.ndarray:
+        return from_channels_first(problem.output(x), channel_axis, dtype)
+
+    return dataclasses.replace(problem, output=output)

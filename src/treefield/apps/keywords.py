@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike
 from treefield.protocols import Callback, Seed, Start
 from treefield.solvers.solver_keywords import SolverKeywords
 
-Data = Literal["squared", "absolute"]
+Data = Literal["patches", "squared", "absolute"]
 Smoothness = Literal["linear", "quadratic", "potts"]
 MatchingCost = Literal["census", "birchfield-tomasi", "absolute", "squared"]
 Occlusion = Literal["keep", "mark", "fill"]
+ChannelAxis = int | Literal["auto"] | None  # "auto": none, but an image that looks like colours is an error
 
 
 class SearchKeywords(SolverKeywords, total=False):
@@ -30,25 +31,31 @@ class SearchKeywords(SolverKeywords, total=False):
 
 
 class RestorationKeywords(SearchKeywords, total=False):
-    """Keywords of `denoise`; those of `inpaint` and `denoise_tiled` are derived from them."""
+    """Keywords that `denoise`, `inpaint` and `denoise_tiled` share."""
 
-    levels: ArrayLike
-    data: Data
+    data: Data | None
     tau: float | None
     smoothness: Smoothness
     weight: float | None
     cutoff: float | None
     sigma: float | None
-    channel_axis: int | None
+    channel_axis: ChannelAxis
+
+
+class DenoiseKeywords(RestorationKeywords, total=False):
+    """Keywords of `denoise`."""
+
+    levels: ArrayLike | None
 
 
 class InpaintKeywords(RestorationKeywords, total=False):
     """Keywords of `inpaint`."""
 
+    levels: ArrayLike
     denoise: bool
 
 
-class TilingKeywords(RestorationKeywords, total=False):
+class TilingKeywords(DenoiseKeywords, total=False):
     """Keywords of `denoise_tiled`."""
 
     tile: int | Sequence[int] | None
@@ -61,7 +68,15 @@ class SegmentKeywords(SearchKeywords, total=False):
     weight: float
     contrast: float
     spacing: Sequence[float] | np.ndarray | None
-    channel_axis: int | None
+    connectivity: Literal[1, 2]
+    probabilities: ArrayLike | None
+    channel_axis: ChannelAxis
+
+
+class IsingKeywords(SearchKeywords, total=False):
+    """Keywords of `ising`."""
+
+    periodic: bool | Sequence[bool]
 
 
 class StereoKeywords(SearchKeywords, total=False):

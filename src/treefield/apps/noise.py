@@ -2,24 +2,72 @@
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 
 GREY_LEVELS = 256  # bins of the histograms below
 
+# Gaussian noise is everywhere: the least variance of high frequencies in any window is its own
+_HIGH_PASS = np.array([[1, -2, 1], [-2, 4, -2], [1, -2, 1]]) / 6  # of white noise, keeps the variance
+_WINDOWS = ((9, 0.01, 0.691), (15, 0.03, 0.834))  # side, quantile, and the latter's deviation for white noise of 1
+_MAX_CLIPPED = 0.1  # share of a window's pixels that are black or white
+_MIN_WINDOWS = 0.05  # share of the windows that must have fewer; otherwise all count,
+_CLIPPED_TO_SIGMA = 1.71  # and the noise of black and white pixels has lost half of its range
+_MIN_SIGMA = 1.5  # grey levels: less is the image itself
+
+# impulses: pixels that no neighbour resembles
 _DEVIATION_TO_SIGMA = 1.4826 * 1.1  # for Gaussian noise, from the median deviation from the median of 3 x 3 pixels
-_MIN_SIGMA = 3.0  # grey levels: less is texture
 _MIN_IMPULSE = 40.0  # grey levels beyond 3 sigma: further from the median than texture is
+_SIMILAR = 20.0  # grey levels beyond 1 sigma: a neighbour within supports a pixel
+SUPPORTING = 5.0  # grey levels beyond 1 sigma: a neighbour within may be of the same stroke
+# Fewer are dots, stars and specks, and belong to the image: shares of the pixels, of one value and of all.
+_MIN_OF_ONE_VALUE, _MIN_OF_ALL = 0.002, 0.02
 _MAX_SAMPLE = 2**20  # pixels
 _MIN_SHARE, _MAX_SHARE = 1e-4, 0.5  # of pixels that are impulses
 _UNIFORM_SHARE = 0.1  # of the impulses: may have any value
 _MIN_OUTLIER_COST = 0.5  # nats
+_MIN_SUPPORT = 3  # similar neighbours: fewer may be impulses that touch
 
 
-def estimate_noise(grey: np.ndarray, hole: np.ndarray | None = None) -> tuple[float, np.ndarray]:
-    """Estimate the standard deviation of an image's noise, and the share of pixels that are impulses of each value.
+class Noise(NamedTuple):
+    """The noise of an image.
 
-    An impulse is a pixel that has nothing to do with the image, such as salt and pepper. Both estimates come from the
-    deviations of the pixels from the median around them.
+    Attributes
+    ----------
+    sigma : float
+        The standard deviation of Gaussian noise, in grey levels; 0 if there is none.
+    impulses : (256,) array
+        The share of pixels that are impulses (salt and pepper) of each grey level; all 0 if there are none.
+    """
+
+    sigma: float
+    impulses: np.ndarray
+
+    @property
+    def has_impulses(self) -> bool:
+        """Whether some pixels have nothing to do with the image."""
+        return bool(self.impulses.any())
+
+    @property
+    def is_none(self) -> bool:
+        """Whether there is no noise at all."""
+        return self.sigma == 0 and not self.has_impulses
+
+    def __str__(self) -> str:
+        parts = [f"Gaussian noise of sigma {self.sigma:.3g} grey levels"] if self.sigma else []
+        if self.has_impulses:
+            parts.append(f"{self.impulses.sum():.1%} impulses")
+        return " and ".join(parts) or "no noise"
+
+
+def estimate_noise(grey: np.ndarray, hole: np.ndarray | None = None) -> Noise:
+    """Estimate the Gaussian noise and the impulses of an image.
+
+    Impulses are pixels far from the median around them that no neighbour resembles: black text on white paper has none.
+    They are replaced by the median before the Gaussian noise is estimated, from the variance of high frequencies in the
+    smoothest windows.
 
     Parameters
     ----------
@@ -27,27 +75,90 @@ def estimate_noise(grey: np.ndarray, hole: np.ndarray | None = None) -> tuple[fl
         The image in grey levels. Only the centre of a large image is used.
     hole : (M, N) or (P, M, N) boolean array, optional
         The pixels to ignore.
-
-    Returns
-    -------
-    sigma : float
-        In grey levels.
-    impulses : (256,) array
-        The share of pixels that are impulses of each grey level.
     """
     from scipy import ndimage
 
     centre = central_box(grey.shape[1:])
-    part = grey[:, *centre]
-    deviation = np.abs(part - ndimage.median_filter(part, size=(1, *(3 for _ in centre)), mode="reflect"))
+    part = np.ascontiguousarray(grey[:, *centre], np.float64)
+    median = ndimage.median_filter(part, size=(1, *(3 for _ in centre)), mode="reflect")
+    known = np.ones(part.shape, bool)
     if hole is not None:
-        known = ~ndimage.binary_dilation(hole[centre])
-        deviation, part = deviation[:, known], part[:, known]
-    if not part.size:
-        return _MIN_SIGMA, np.zeros(GREY_LEVELS)
-    sigma = max(_DEVIATION_TO_SIGMA * float(np.median(deviation)), _MIN_SIGMA)
-    impulses = part[deviation > _MIN_IMPULSE + 3 * sigma]
-    return sigma, np.bincount(nearest_level(impulses), minlength=GREY_LEVELS) / part.size
+        known &= ~ndimage.binary_dilation(hole[centre])
+    if not known.any():
+        return Noise(0.0, np.zeros(GREY_LEVELS))
+    deviation = np.abs(part - median)
+    rough = _DEVIATION_TO_SIGMA * float(np.median(deviation[known]))
+    suspects = known & (deviation > _MIN_IMPULSE + 3 * rough)
+    impulses = _impulse_shares(part, suspects, _SIMILAR + rough) * part.size / known.sum()
+    if impulses.max() < _MIN_OF_ONE_VALUE and impulses.sum() < _MIN_OF_ALL:
+        impulses = np.zeros(GREY_LEVELS)
+    else:
+        part = np.where(suspects, median, part)
+    variances = [_gaussian_variance(channel, mask) for channel, mask in zip(part, known, strict=True)]
+    sigma = math.sqrt(sum(variances) / len(variances))
+    return Noise(sigma if sigma >= _MIN_SIGMA else 0.0, impulses)
+
+
+def _impulse_shares(grey: np.ndarray, suspects: np.ndarray, similar: float) -> np.ndarray:
+    """The share of pixels that are impulses of each grey level, from those that no neighbour resembles.
+
+    Where a share p of the pixels are impulses of one value, (1 - p)**8 of these have no neighbour of that value.
+    """
+    alone = suspects & (count_similar(grey, similar) == 0)
+    lonely = np.bincount(nearest_level(grey[alone]), minlength=GREY_LEVELS) / grey.size
+    shares = lonely
+    for _ in range(20):
+        shares = np.minimum(lonely / (1 - np.minimum(shares, 0.3)) ** 8, 0.3)
+    seen = np.bincount(nearest_level(grey[suspects]), minlength=GREY_LEVELS) / grey.size
+    return np.minimum(shares, seen)
+
+
+def count_similar(grey: np.ndarray, similar: float) -> np.ndarray:
+    """How many of the eight neighbours of each pixel, in its plane, differ from it by at most `similar`: int8."""
+    return _count_neighbours(grey, np.ones(grey.shape, bool), similar)
+
+
+def count_support(grey: np.ndarray, similar: float) -> np.ndarray:
+    """The same, of neighbours that have at least three similar ones themselves: impulses that touch have few."""
+    return _count_neighbours(grey, count_similar(grey, similar) >= _MIN_SUPPORT, similar)
+
+
+def _count_neighbours(grey: np.ndarray, counted: np.ndarray, similar: float) -> np.ndarray:
+    """How many neighbours of each pixel are counted and similar to it."""
+    sides = [(0, 0)] * (grey.ndim - 2) + [(1, 1), (1, 1)]
+    padded = np.pad(np.where(counted, grey, np.inf), sides, constant_values=np.inf)
+    rows, columns = grey.shape[-2:]
+    count = np.zeros(grey.shape, np.int8)
+    for down in range(3):
+        for across in range(3):
+            if (down, across) != (1, 1):
+                count += np.abs(padded[..., down : down + rows, across : across + columns] - grey) <= similar
+    return count
+
+
+def _gaussian_variance(grey: np.ndarray, known: np.ndarray) -> float:
+    """The variance of the Gaussian noise of one channel.
+
+    Texture that fills the image looks like noise, but its strength varies: what the estimates of two window sizes
+    differ by is taken off.
+    """
+    from scipy import ndimage
+
+    planes = grey.reshape(-1, *grey.shape[-2:])
+    high = np.stack([ndimage.convolve(plane, _HIGH_PASS, mode="reflect") for plane in planes]).reshape(grey.shape)
+    clipped = ((grey <= 0) | (grey >= GREY_LEVELS - 1)).astype(np.float64)
+    estimates = []
+    for side, quantile, deviation in _WINDOWS:
+        size = (*(1 for _ in grey.shape[:-2]), side, side)
+        variance = ndimage.uniform_filter(high * high, size, mode="reflect")
+        usable = known & (ndimage.uniform_filter(clipped, size, mode="reflect") < _MAX_CLIPPED)
+        factor = 1 / deviation
+        is_clipped = bool(usable.sum() < _MIN_WINDOWS * known.sum())
+        if is_clipped:
+            usable, factor = known, _CLIPPED_TO_SIGMA / deviation
+        estimates.append(max(0.0, float(np.quantile(variance[usable], quantile))) * factor**2)
+    small, large = estimates
+    return small if is_clipped else max(0.0, small - max(0.0, large - small))
 
 
 def central_box(shape: tuple[int, ...]) -> tuple[slice, ...]:
@@ -67,3 +178,16 @@ def outlier_costs(sigma: float, impulses: np.ndarray) -> np.ndarray:
     probability = (1 - _UNIFORM_SHARE) * impulses + _UNIFORM_SHARE * share / GREY_LEVELS
     probability = np.maximum(probability, _MIN_SHARE / GREY_LEVELS)
     return np.maximum(_MIN_OUTLIER_COST, np.log((1 - share) / (np.sqrt(2 * np.pi) * sigma * probability)))
+
+
+def support_costs(impulses: np.ndarray) -> np.ndarray:
+    """By how many nats neighbours that support a pixel raise its cost as an outlier: [grey level][their number, 0 to 8].
+
+    If the pixel is an impulse, each neighbour is one of the same value with the probability of such an impulse; if it
+    belongs to the image, every number of similar neighbours is as likely. Up to three count as none.
+    """
+    numbers = np.arange(9)
+    share = np.clip(impulses, _MIN_SHARE, _MAX_SHARE)[:, None]
+    ways = np.array([math.comb(8, number) for number in numbers])
+    nats = np.maximum(0.0, -np.log(9 * ways * share**numbers * (1 - share) ** (8 - numbers)))
+    return np.where(numbers <= _MIN_SUPPORT, 0.0, nats)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Generic, Literal, TypeVar, cast, overload
 
 import numpy as np
@@ -12,13 +13,20 @@ import numpy as np
 from treefield.models.graph import GraphMRF
 from treefield.models.grid import GridMRF
 from treefield.results import MAPResult, amend_result
-from treefield.solvers.minimize import minimize, takes
+from treefield.solvers.minimize import check_method_keywords, minimize, takes
 from treefield.tiling.model import TiledMRF
 
 TOL = 1e-3  # no smaller gap can be seen in a picture
 
 _METHODS_WITH_GAP = ("auto", "trw")  # for the others tol means something else, or nothing
 _MANTISSA = 2**10
+
+
+def check_options(application: Callable[..., object], options: Mapping[str, object]) -> None:
+    """Raise a TypeError for options that neither an application nor the solver to which it passes them on takes."""
+    own = [name for name in inspect.signature(application).parameters if name != "options"]
+    method = cast(str, options.get("method", "auto"))
+    check_method_keywords(method, options, application.__name__, [*own, "method"])
 
 
 def round_to_ten_bits(weight: float) -> float:
@@ -32,11 +40,16 @@ ModelT = TypeVar("ModelT", bound=GridMRF | GraphMRF | TiledMRF)
 
 @dataclasses.dataclass
 class Problem(Generic[ModelT]):
-    """A model, the answer that a labelling of it stands for, and optionally a labelling to start from."""
+    """A model, the answer that a labelling of it stands for, and optionally a labelling to start from.
+
+    `tol` is the default of the keyword of `minimize`.
+    """
 
     mrf: ModelT
     output: Callable[[np.ndarray], np.ndarray]
     start: np.ndarray | None = None
+    details: dict[str, object] = dataclasses.field(default_factory=dict)  # further attributes of the result
+    tol: float = TOL
 
     def example_output(self) -> np.ndarray:
         """The answer for the last label everywhere: it has the shape, dtype and greatest value of any answer."""
@@ -47,7 +60,7 @@ class Problem(Generic[ModelT]):
         method = cast(str, options.get("method", "auto"))
         names = takes(method)
         if options.get("tol") is None and method in _METHODS_WITH_GAP:
-            options["tol"] = TOL
+            options["tol"] = self.tol
         if options.get("x0") is None:
             options.pop("x0", None)
             if self.start is not None and "x0" in names:
@@ -55,7 +68,7 @@ class Problem(Generic[ModelT]):
         if "rng" not in names:  # the method draws nothing
             options.pop("rng", None)
         search: Callable[..., MAPResult] = minimize  # it checks the keywords itself
-        return amend_result(search(self.mrf, **options), mrf=self.mrf)
+        return amend_result(search(self.mrf, **options), mrf=self.mrf, **self.details)
 
     @overload
     def solve(self, full_output: Literal[False], **options: object) -> np.ndarray: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal, Unpack, overload
 
@@ -10,20 +11,21 @@ from numpy.typing import ArrayLike
 
 from treefield.apps import colour_models
 from treefield.apps.image_arrays import as_channels_first
-from treefield.apps.keywords import SegmentKeywords
-from treefield.apps.problem import Problem
-from treefield.apps.restoration import edges_touching
-from treefield.models.grid import GridMRF
+from treefield.apps.keywords import ChannelAxis, SegmentKeywords
+from treefield.apps.problem import Problem, check_options
+from treefield.models.grid import GridMRF, as_lattice
 from treefield.models.pairwise import Potts
 from treefield.protocols import Callback, Seed
 from treefield.results import MAPResult
 from treefield.validation import as_count, as_generator, as_non_negative, as_positive, as_real_array
 
+_REGIONS = 2  # the default of `labels`
 _WEIGHT = 6.0  # nats
 _CONTRAST = 0.5
 _MAX_LABEL = 2**31 - 1  # labels are int32
 _MAX_WEIGHT = 1e30  # float32 holds it
 _MAX_CONTRAST = 1e100
+_MAX_SUM_ERROR = 0.02  # of probabilities in float16
 _MIN_TIE = 0.05  # relative to the weight, across the strongest edges
 
 
@@ -37,7 +39,11 @@ def segment(
 ) -> np.ndarray: ...
 @overload
 def segment(
-    image: ArrayLike, labels: ArrayLike = 2, *, full_output: Literal[True], **keywords: Unpack[SegmentKeywords]
+    image: ArrayLike,
+    labels: ArrayLike = 2,
+    *,
+    full_output: Literal[True],
+    **keywords: Unpack[SegmentKeywords],
 ) -> tuple[np.ndarray, MAPResult]: ...
 @overload
 def segment(
@@ -45,12 +51,14 @@ def segment(
 ) -> np.ndarray | tuple[np.ndarray, MAPResult]: ...
 def segment(
     image: ArrayLike,
-    labels: ArrayLike = 2,
+    labels: ArrayLike = _REGIONS,
     *,
     weight: float = _WEIGHT,
     contrast: float = _CONTRAST,
     spacing: Sequence[float] | np.ndarray | None = None,
-    channel_axis: int | None = None,
+    connectivity: Literal[1, 2] = 1,
+    probabilities: ArrayLike | None = None,
+    channel_axis: ChannelAxis = "auto",
     time_limit: float | None = None,
     tol: float | None = None,
     callback: Callback | None = None,
@@ -79,8 +87,16 @@ def segment(
     spacing : sequence of float, optional
         The size of a pixel along each axis, for volumes whose slices are far apart: the weight is inversely
         proportional to the distance of the neighbours.
+    connectivity : 1 or 2
+        1 for neighbours along the axes; 2 also for diagonal ones, at weights that are less the further they are apart,
+        so that borders in all directions cost about the same. A straight border along an axis costs the same with both.
+    probabilities : array of the image's shape without channels, and an axis of K classes, optional
+        The probability of each class at each pixel, such as a network's scores after softmax. The cost of a pixel is
+        then -log p, at most 20 above the best class's, instead of a model of its colour, and the image gives only the
+        edges. Regions have the labels 1 to K; `labels` is left out, or holds seeds for some of them.
     channel_axis : int, optional
-        The axis of the colours; None for grey images.
+        The axis of the colours. By default there is none; an image of shape (M, N, 3) or (M, N, 4) then raises, unless
+        None says that it is a volume.
     time_limit, tol, callback, rng
         As in `minimize`, whose other keywords are accepted as well; the default of `tol` is 1e-3. `rng` also draws the
         start of k-means.
@@ -102,21 +118,32 @@ def segment(
     >>> bool((labels[:, :8] == 1).all() and (labels[:, 8:] == 2).all())
     True
     """
+    check_options(segment, options)
     rng = as_generator(rng)
     problem = segment_problem(
-        image, labels, weight=weight, contrast=contrast, spacing=spacing, channel_axis=channel_axis, rng=rng
+        image,
+        labels,
+        weight=weight,
+        contrast=contrast,
+        spacing=spacing,
+        connectivity=connectivity,
+        probabilities=probabilities,
+        channel_axis=channel_axis,
+        rng=rng,
     )
     return problem.solve(full_output, time_limit=time_limit, tol=tol, callback=callback, rng=rng, **options)
 
 
 def segment_problem(
     image: ArrayLike,
-    labels: ArrayLike = 2,
+    labels: ArrayLike = _REGIONS,
     *,
     weight: float = _WEIGHT,
     contrast: float = _CONTRAST,
     spacing: Sequence[float] | np.ndarray | None = None,
-    channel_axis: int | None = None,
+    connectivity: Literal[1, 2] = 1,
+    probabilities: ArrayLike | None = None,
+    channel_axis: ChannelAxis = "auto",
     rng: Seed = None,
 ) -> Problem[GridMRF]:
     """The problem that `segment` solves."""
@@ -128,35 +155,89 @@ def segment_problem(
     strength = as_non_negative(weight, "weight")
     if strength > _MAX_WEIGHT:
         raise ValueError(f"weight must be at most {_MAX_WEIGHT:g}, got {strength:g}")
-    ties = _ties(array, as_non_negative(contrast, "contrast"), _as_spacing(spacing, len(shape)))
+    lattice = as_lattice(shape, connectivity, False)
+    ties = _ties(array, lattice.steps, as_non_negative(contrast, "contrast"), _as_spacing(spacing, len(shape)))
+    classes = None if probabilities is None else _as_probabilities(probabilities, shape)
     if not isinstance(labels, list | tuple) and not np.ndim(labels):
-        centres = colour_models.kmeans_centres(colours, as_count(labels, "labels", 1), rng)
-        unary = colour_models.costs_from_centres(colours, centres)
-        names, is_left_out = np.arange(1, len(centres) + 1), np.zeros(shape, bool)
+        count = _as_number_of_regions(labels, classes)
+        if classes is None:
+            centres = colour_models.kmeans_centres(colours, count, rng)
+            unary, count = colour_models.costs_from_centres(colours, centres), len(centres)
+        else:
+            unary = colour_models.costs_from_probabilities(classes)
+        names, is_left_out = np.arange(1, count + 1), np.zeros(shape, bool)
     else:
-        seeds = _as_seeds(labels, shape)
-        names, is_left_out = np.unique(seeds[seeds > 0]), seeds < 0
-        flat = seeds.reshape(-1)
-        unary = colour_models.costs_from_seeds(colours, [colours[flat == name] for name in names], rng)
+        seeds = _as_seeds(labels, shape, None if classes is None else classes.shape[-1])
+        flat, is_left_out = seeds.reshape(-1), seeds < 0
+        if classes is None:
+            names = np.unique(seeds[seeds > 0])
+            unary = colour_models.costs_from_seeds(colours, [colours[flat == name] for name in names], rng)
+        else:
+            names, unary = np.arange(1, classes.shape[-1] + 1), colour_models.costs_from_probabilities(classes)
         prohibitive = 2 * len(shape) * strength + colour_models.MAX_COST
         unary[flat > 0] = np.where(flat[flat > 0][:, None] == names, 0, prohibitive)
         unary[flat < 0] = 0
-        ties = [np.where(edges_touching(is_left_out, axis), np.float32(0), tie) for axis, tie in enumerate(ties)]
+        ends = (_ends(is_left_out, step) for step in lattice.steps)
+        ties = [np.where(first | second, np.float32(0), tie) for (first, second), tie in zip(ends, ties, strict=True)]
     weights = [np.float32(strength) * tie for tie in ties]  # float32 holds one factor exactly, which is faster
-    mrf = GridMRF(unary.reshape(*shape, len(names)), Potts(1.0), weights=weights)
+    mrf = GridMRF(unary.reshape(*shape, len(names)), Potts(1.0), weights=weights, connectivity=connectivity)
     return Problem(mrf, lambda x: np.where(is_left_out, -1, names[x]).astype(np.int32))
 
 
-def _ties(image: np.ndarray, contrast: float, spacing: list[float]) -> list[np.ndarray]:
-    """The factors of the weight along each axis: 1 where the image is flat, less across an edge and with distance."""
-    steps = [(np.diff(image, axis=axis) ** 2).sum(axis=-1) for axis in range(image.ndim - 1)]
-    mean = sum(step.sum() for step in steps) / max(1, sum(step.size for step in steps))
+def _ties(image: np.ndarray, steps: list[tuple[int, ...]], contrast: float, spacing: list[float]) -> list[np.ndarray]:
+    """The factors of the weight in each direction: 1 where the image is flat, less across an edge and with distance.
+
+    They are divided by their sum over the edges that cross a straight border along an axis, per pixel.
+    """
+    changes = []
+    for step in steps:
+        first, second = _ends(image, step)
+        changes.append(((second - first) ** 2).sum(axis=-1))
+    mean = sum(change.sum() for change in changes) / max(1, sum(change.size for change in changes))
     rate = min(contrast, _MAX_CONTRAST) / (2 * mean) if mean > 0 else 0.0
-    nearest = min(spacing)
+    crossing = sum(1 / math.hypot(*step) for step in steps if step[0])
+    nearest = min(spacing) / crossing
+    distances = [math.hypot(*(s * size for s, size in zip(step, spacing, strict=True))) for step in steps]
     return [
-        ((_MIN_TIE + (1 - _MIN_TIE) * np.exp(-rate * step)) * nearest / distance).astype(np.float32)
-        for step, distance in zip(steps, spacing, strict=True)
+        ((_MIN_TIE + (1 - _MIN_TIE) * np.exp(-rate * change)) * nearest / distance).astype(np.float32)
+        for change, distance in zip(changes, distances, strict=True)
     ]
+
+
+def _ends(array: np.ndarray, step: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """The values at the first and at the second site of every edge of a direction."""
+    first = tuple(slice(max(0, -s), -s if s > 0 else None) for s in step)
+    second = tuple(slice(max(0, s), s if s < 0 else None) for s in step)
+    return array[first], array[second]
+
+
+def _as_number_of_regions(labels: ArrayLike, classes: np.ndarray | None) -> int:
+    """How many regions there are, or an error; with classes, the default stands for all of them."""
+    number = as_count(labels, "labels", 1)
+    if classes is None:
+        return number
+    count = classes.shape[-1]
+    if number not in (_REGIONS, count):
+        raise ValueError(f"labels is {number}, but probabilities has {count} classes; leave labels out, or give seeds")
+    return count
+
+
+def _as_probabilities(probabilities: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """Probabilities of classes at each pixel as a float64 array (M, N, K) or (P, M, N, K), or an error."""
+    array = as_real_array(probabilities, "probabilities").astype(np.float64)
+    if array.shape[:-1] != shape or array.size == 0:
+        hint = "; give np.moveaxis(probabilities, 0, -1)" if array.shape[1:] == shape else ""
+        expected = f"({', '.join(map(str, shape))}, classes)"
+        raise ValueError(f"probabilities has shape {array.shape}, expected {expected}{hint}")
+    if not (array.min() >= 0 and array.max() <= 1):  # NaN is neither
+        raise ValueError(
+            f"probabilities holds values from {array.min():g} to {array.max():g}, expected 0 to 1; of a network's "
+            "scores give the softmax"
+        )
+    error = np.abs(array.sum(axis=-1) - 1).max()
+    if error > _MAX_SUM_ERROR:
+        raise ValueError(f"probabilities must sum to 1 at each pixel, but a sum differs from it by {error:.2g}")
+    return array
 
 
 def _as_spacing(spacing: ArrayLike | None, dimensions: int) -> list[float]:
@@ -168,14 +249,17 @@ def _as_spacing(spacing: ArrayLike | None, dimensions: int) -> list[float]:
     return [as_positive(value, "spacing") for value in array]
 
 
-def _as_seeds(labels: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+def _as_seeds(labels: ArrayLike, shape: tuple[int, ...], classes: int | None) -> np.ndarray:
+    """Seeds as an int64 array of the image's shape, or an error; with classes there need not be any."""
     seeds = as_real_array(labels, "labels")
     if seeds.dtype.kind not in "bui":
         raise TypeError(f"labels must be a number of regions or an array of integers, got dtype {seeds.dtype}")
     if seeds.shape != shape:
         raise ValueError(f"labels has shape {seeds.shape}, but the image's is {shape}")
-    if not (seeds > 0).any():
+    if classes is None and not (seeds > 0).any():
         raise ValueError("labels holds no seed: some pixels must have a label from 1 on")
-    if int(seeds.max()) > _MAX_LABEL:
-        raise ValueError(f"labels holds {seeds.max()}, expected at most {_MAX_LABEL}")
+    most = _MAX_LABEL if classes is None else classes
+    if int(seeds.max()) > most:
+        reason = "" if classes is None else ", the number of classes"
+        raise ValueError(f"labels holds {seeds.max()}, expected at most {most}{reason}")
     return seeds.astype(np.int64)

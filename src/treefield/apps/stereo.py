@@ -12,7 +12,7 @@ from treefield.apps import keywords, occlusions
 from treefield.apps.grey_levels import GreyScale, grey_scale
 from treefield.apps.image_arrays import as_channels_first, as_mask
 from treefield.apps.keywords import MatchingCost, Occlusion, Smoothness, StereoKeywords
-from treefield.apps.problem import Problem, round_to_ten_bits
+from treefield.apps.problem import Problem, check_options, round_to_ten_bits
 from treefield.apps.stereo_costs import COSTS, contrast_weights, matching_costs
 from treefield.models.grid import GridMRF
 from treefield.models.pairwise import Potts, TruncatedLinear, TruncatedQuadratic
@@ -130,6 +130,7 @@ def stereo(
     >>> int(np.median(disparity)), float((disparity == 5).mean()) > 0.8
     (5, True)
     """
+    check_options(stereo, options)
     as_choice(occlusion, "occlusion", OCCLUSIONS)
     if occlusion != "keep" and (cost_volume is not None or mask is not None):
         raise ValueError(f'occlusion="{occlusion}" matches both ways: it takes neither cost_volume nor mask')

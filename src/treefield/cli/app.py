@@ -41,7 +41,23 @@ class _LazyCommand(TyperCommand):
         self, info_name: str | None, args: list[str], parent: typer.Context | None = None, **extra: object
     ) -> typer.Context:
         assert self.name is not None
-        return cast(typer.Context, _load(self.name).make_context(info_name, args, parent=parent, **extra))
+        command = _load(self.name)
+        try:
+            return cast(typer.Context, command.make_context(info_name, list(args), parent=parent, **extra))
+        except Exception as error:
+            _name_last_argument(error, command, list(args))
+            raise
+
+
+def _name_last_argument(error: Exception, command: TyperCommand, args: list[str]) -> None:
+    """If one argument is given to a command of IN... OUT, let the error name OUT: the parser takes it for that."""
+    missing, context = getattr(error, "param", None), getattr(error, "ctx", None)
+    if missing is None or context is None or missing.nargs != -1:
+        return
+    last = command.params[command.params.index(missing) + 1]
+    given, _, _ = command.make_parser(context).parse_args(args)
+    if isinstance(given.get(last.name), str):
+        error.param = last  # type: ignore[attr-defined]
 
 
 class _LazyGroup(TyperGroup):

@@ -42,9 +42,9 @@ class SearchFigures(TypedDict):
 
 
 class Summary(SearchFigures):
-    """The figures of a search whose answer was written to a file, with a note about the file."""
+    """The figures of a search and the file of its answer, None if it was printed, with a note about the answer."""
 
-    output: str
+    output: str | None
     title: str
     note: str
 
@@ -70,9 +70,11 @@ class Task:
     memory_limit: int | None = None
 
 
-def run_task(task: Task, shared: Shared, out: pathlib.Path, write: Callable[[np.ndarray], str]) -> Summary:
-    """Search, write the answer with `write`, which returns a note about the file, and print the summary."""
-    should_print = not (shared.quiet or shared.json)
+def run_task(task: Task, shared: Shared, out: pathlib.Path | None, write: Callable[[np.ndarray], str]) -> Summary:
+    """Search, write the answer with `write`, which returns a note about the file, and print the summary.
+
+    Without a file, `write` returns the labels as text, which are printed.
+    """
     with SearchDisplay(task.title, shared.time_limit, show=not shared.quiet, keep=shared.report is not None) as display:
         answer, res = task.solve(**search_options(task, shared, display))
     note = write(answer)
@@ -82,14 +84,20 @@ def run_task(task: Task, shared: Shared, out: pathlib.Path, write: Callable[[np.
         section = task_section(task, answer, res, display)
         section.facts |= shared.settings
         write_page(shared.report, f"treefield {task.title}", [section], force=shared.force)
-    figures = {"output": str(out), "title": task.title, **search_figures(res)}
+    output = None if out is None else str(out)
     if shared.json:
-        say(json.dumps(figures))
-    elif should_print:
-        others = [as_text(path) for path in (shared.report, shared.save_model) if path is not None]
-        say(format_summary(res, wrote=", ".join([as_text(out) + (f" ({note})" if note else ""), *others])))
+        labels = {"labels": answer.tolist()} if out is None else {}
+        say(json.dumps({"output": output, "title": task.title, **search_figures(res), **labels}))
+    elif not shared.quiet:
+        written = [as_text(path) for path in (shared.report, shared.save_model) if path is not None]
+        if out is not None:
+            written.insert(0, as_text(out) + (f" ({note})" if note else ""))
+        facts = ({"labels": note} if out is None else {}) | ({"wrote": ", ".join(written)} if written else {})
+        say(format_summary(res, **facts))
+    elif out is None:
+        say(note)
     exit_if_interrupted(res)
-    return {"output": str(out), "title": task.title, "note": note, **search_figures(res)}
+    return {"output": output, "title": task.title, "note": note, **search_figures(res)}
 
 
 def exit_if_interrupted(res: MAPResult) -> None:

@@ -15,10 +15,15 @@ from treefield.backends.grid.lattice import Lattice, directions
 from treefield.backends.grid.lattice_backend import LatticeBackend
 from treefield.models.edge_weights import as_grid_weights
 from treefield.models.pairwise import Pairwise, as_pairwise
-from treefield.validation import as_labelling, as_real_array, smallest_dtype
+from treefield.validation import as_labelling, as_real_array, smallest_dtype, warn_direct_caller
 
 if TYPE_CHECKING:
     from treefield.models.graph import GraphMRF
+
+# Shapes (C, H, W) that are probably C classes of an image, as a network has them, and not W labels.
+_MAX_CLASSES = 64
+_MANY_LABELS = 256
+_MAX_ASPECT = 2  # the height of an image relative to its width; a strip of a stereo pair has fewer disparities
 
 _SHORTEST_RING = 3  # sites: with fewer, two sites would be joined twice, or one to itself
 
@@ -33,7 +38,8 @@ class GridMRF:
     unary : (M, N, L) or (P, M, N, L) array
         The cost of each label at each site, labels along the last axis. Any real or integer dtype; uint8, uint16,
         float32 and float64 are kept (and not copied if contiguous), others become the smallest of these that holds
-        every value exactly. +inf forbids a label.
+        every value exactly. +inf forbids a label. Of a masked array, sites at which all labels are masked are no sites,
+        as with `mask`.
     pairwise : (L, L) array, Potts, TruncatedLinear, TruncatedQuadratic, Table, EdgeTables or function
         The cost of two neighbouring labels, [label of the first site, label of the second]. A function of two labels is
         tabulated. The edge goes from the lower to the higher index.
@@ -92,7 +98,14 @@ class GridMRF:
         periodic: bool | Sequence[bool] = False,
         mask: ArrayLike | None = None,
     ) -> None:
+        if isinstance(unary, np.ma.MaskedArray):
+            unary, mask = split_masked(unary, mask)
         costs, self.mask = as_unary(unary, mask)
+        if has_labels_first(costs.shape):
+            warn_direct_caller(
+                f"unary of shape {costs.shape} has {costs.shape[-1]} labels, along its last axis; if labels are its "
+                "first axis, give np.moveaxis(unary, 0, -1)"
+            )
         self.shape: tuple[int, ...] = costs.shape[:-1]
         self.n_labels: int = costs.shape[-1]
         self.pairwise: Pairwise = as_pairwise(pairwise, self.n_labels)
@@ -169,10 +182,11 @@ def as_lattice(shape: tuple[int, ...], connectivity: int, periodic: bool | Seque
             f"got {connectivity!r}"
         )
     steps = directions(len(shape), int(connectivity))
-    return Lattice(shape, steps, _as_periodic(periodic, shape))
+    return Lattice(shape, steps, as_periodic(periodic, shape))
 
 
-def _as_periodic(periodic: bool | Sequence[bool], shape: tuple[int, ...]) -> tuple[bool, ...]:
+def as_periodic(periodic: bool | Sequence[bool], shape: tuple[int, ...]) -> tuple[bool, ...]:
+    """Whether each axis of a grid is periodic, or an error."""
     flags = np.asarray(periodic)
     if flags.dtype != np.bool_ or flags.ndim > 1:
         raise TypeError(f"periodic must be True or False, or one of these for each axis, got {periodic!r}")
@@ -207,6 +221,34 @@ def as_unary(unary: ArrayLike, mask: ArrayLike | None) -> tuple[np.ndarray, np.n
         if low == -np.inf:
             raise ValueError("unary holds -inf; costs may be +inf (forbidden) but not -inf")
     return array, exists
+
+
+def has_labels_first(shape: tuple[int, ...]) -> bool:
+    """Whether costs of this shape are probably (labels, M, N): few rows, and labels as many as an image has columns.
+
+    One row is a chain. Rows of a stereo pair have fewer disparities than half of their columns.
+    """
+    if len(shape) != 3:
+        return False
+    first, middle, last = shape
+    return 2 <= first < _MAX_CLASSES and 4 * first <= middle < _MAX_ASPECT * last and last > _MANY_LABELS
+
+
+def split_masked(unary: np.ma.MaskedArray, mask: ArrayLike | None) -> tuple[np.ndarray, np.ndarray | None]:
+    """The costs of a masked array, and the sites that it has: those where not every label is masked; or an error."""
+    absent = np.ma.getmaskarray(unary)
+    if not absent.any():
+        return unary.data, None if mask is None else np.asarray(mask)
+    if mask is not None:
+        raise ValueError("unary is a masked array and mask is given as well: give one of them")
+    missing = np.asarray(absent.all(axis=-1))
+    if (absent.any(axis=-1) != missing).any():
+        count = int((absent.any(axis=-1) & ~missing).sum())
+        raise ValueError(
+            f"unary has {count} sites at which some labels are masked and some are not; forbid a label by a cost of "
+            "+inf, as in unary.filled(np.inf)"
+        )
+    return unary.data, np.logical_not(missing)
 
 
 def _as_mask(mask: ArrayLike | None, shape: tuple[int, ...]) -> np.ndarray | None:

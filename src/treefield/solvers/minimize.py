@@ -7,7 +7,7 @@ import importlib
 import inspect
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Unpack
 
 from treefield.errors import CycleError
@@ -19,7 +19,7 @@ from treefield.solvers.loop import Timer, as_limits
 from treefield.solvers.run import Run, check_start, exact_bound
 from treefield.solvers.solver_keywords import MethodKeywords
 from treefield.solvers.tree_bp import tree_bp
-from treefield.validation import as_byte_count, as_choice, as_generator, as_model, as_thread_count
+from treefield.validation import as_byte_count, as_choice, as_generator, as_model, as_thread_count, check_keywords
 
 METHODS = ("auto", "anneal", "genetic", "icm", "loopy_bp", "scan_line", "t_icm", "t_ils", "tree_bp", "trw")
 
@@ -105,8 +105,7 @@ def minimize(
         given |= {"callback": callback, "rng": rng, "progress": progress or None, "threads": threads}
         given |= {"memory_limit": memory_limit, "checkpoint": checkpoint}
         return _named(method, mrf, x0, given, options)
-    if options:
-        raise TypeError(f'method="auto" takes no {next(iter(options))}; name a method that does: method="t_ils"')
+    check_method_keywords(method, options, "minimize", ("method",))
     gap = _TOL if tol is None else tol
     limits = as_limits(maxiter, time_limit, callback, patience, progress=progress, tol=gap)
     as_thread_count(threads)
@@ -170,9 +169,7 @@ def _named(
     names = takes(method)
     if "x0" in names or not (isinstance(x0, str) and x0 == "unary"):
         given["x0"] = x0
-    for name in given:
-        if name not in names:
-            raise TypeError(f"method={method!r} takes no {name}; it takes {', '.join(names) or 'nothing'}")
+    check_keywords(given, f"method={method!r}", names)
     return _solver(method)(mrf, **given)
 
 
@@ -185,6 +182,20 @@ def takes(method: str) -> list[str]:
     as_choice(method, "method", METHODS)
     parameters = inspect.signature(minimize if method == "auto" else _solver(method)).parameters
     return [name for name in parameters if name not in ("mrf", "method", "options")]
+
+
+def check_method_keywords(method: str, given: Iterable[str], taker: str, own: Sequence[str]) -> None:
+    """Raise a TypeError for a keyword that neither `taker` nor the method to which it passes them on takes."""
+    names = takes(method)
+    unknown = [name for name in given if name not in own and name not in names]
+    for name in unknown if method == "auto" else ():
+        able = next((each for each in ("t_ils", *METHODS) if name in takes(each)), None)
+        if able is not None:
+            raise TypeError(f'method="auto" takes no {name}; name a method that does: method="{able}"')
+    if taker == "minimize":
+        check_keywords(unknown, taker, [*own, *names])
+    else:
+        check_keywords(unknown, taker, own, names, "minimize" if method == "auto" else method)
 
 
 def _what_fits(mrf: Model, limit: int | None) -> tuple[str, str | None]:

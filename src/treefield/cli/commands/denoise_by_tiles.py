@@ -41,7 +41,7 @@ _SHARE = 0.8  # of the remaining bytes that the search of a tile may use: its ne
 
 
 def denoise_by_tiles(
-    image: pathlib.Path, out: pathlib.Path, levels: int, costs: Costs, memory_limit: str, shared: Shared
+    image: pathlib.Path, out: pathlib.Path, levels: int | None, costs: Costs, memory_limit: str, shared: Shared
 ) -> Summary:
     """Denoise a file within a memory limit, and print the summary; returns the same figures as `run_task`."""
     limit = as_byte_count(memory_limit, "--memory-limit")

@@ -22,8 +22,17 @@ from treefield.report.page import Picture
 In = Annotated[pathlib.Path, typer.Argument(metavar="IN", help="The image: PNG, JPEG, TIFF, PGM, PPM, PFM or NPY.")]
 Out = Annotated[pathlib.Path, typer.Argument(metavar="OUT", help="The image to write, in the format of its suffix.")]
 Levels = Annotated[int, typer.Option(help="Number of intensities; fewer are faster.")]
+DenoiseLevels = Annotated[int | None, typer.Option(help="Number of intensities; fewer are faster [from the noise].")]
+DenoiseData = Annotated[
+    str | None,
+    typer.Option(
+        help="The data cost: patches (squared distance from the mean of similar patches), squared or absolute "
+        "(distance from the observed value) [squared where there is salt and pepper, otherwise patches]."
+    ),
+]
 Data = Annotated[
-    str, typer.Option(help="The cost of differing by d from the observed value: squared (d**2) or absolute (d).")
+    str | None,
+    typer.Option(help="The cost of differing by d from the observed value: squared (d**2) or absolute (d) [squared]."),
 ]
 Tau = Annotated[
     float | None,
@@ -50,8 +59,8 @@ Sigma = Annotated[
 def denoise(
     image: In,
     out: Out,
-    levels: Levels = 256,
-    data: Data = "squared",
+    levels: DenoiseLevels = None,
+    data: DenoiseData = None,
     tau: Tau = None,
     smoothness: Smoothness = "linear",
     weight: Weight = None,
@@ -63,7 +72,8 @@ def denoise(
 ) -> Summary:
     """Take Gaussian noise, salt and pepper, or both, from an image."""
     from treefield.apps.denoise import denoise_problem
-    from treefield.apps.restoration import Costs
+    from treefield.apps.image_arrays import as_channels_first
+    from treefield.apps.restoration import Costs, label_count
 
     costs = Costs(data, tau, smoothness, weight, cutoff, sigma)
     if memory_limit is not None:
@@ -72,7 +82,8 @@ def denoise(
         return denoise_by_tiles(image, out, levels, costs, memory_limit, shared)
     shared.check_outputs(out)
     colours, alpha, axis = split_alpha(read_image(image))
-    limit = _plan(colours, levels, shared)
+    count = label_count(as_channels_first(colours, "image", axis), levels, costs)
+    limit = _plan(colours, count, shared)
     problem = denoise_problem(colours, levels=levels, costs=costs, channel_axis=axis)
     return _restore("denoise", problem, out, alpha, axis, shared, limit, draw_image(colours, axis), image)
 
@@ -85,7 +96,7 @@ def inpaint(
     invert_mask: Annotated[bool, typer.Option("--invert-mask", help="The holes are black in the mask.")] = False,
     denoise: Annotated[bool, typer.Option("--denoise", help="Also take the noise from the rest of the image.")] = False,
     levels: Levels = 256,
-    data: Data = "squared",
+    data: Data = None,
     tau: Tau = None,
     smoothness: Smoothness = "quadratic",
     weight: Weight = None,
@@ -102,8 +113,10 @@ def inpaint(
     shared.check_outputs(out)
     colours, alpha, axis = split_alpha(read_image(image))
     hole = read_mask(mask, colours, axis) != invert_mask
-    limit = _plan(colours, levels, shared)
+    limit = _plan(colours, levels, shared) if denoise else None
     problem = inpaint_problem(colours, hole, keep_known=not denoise, levels=levels, costs=costs, channel_axis=axis)
+    if not denoise:  # the model is that of the holes
+        limit = plan_memory(problem.mrf.size, problem.mrf.n_labels, problem.mrf.unary.itemsize, quiet=shared.quiet)
     before = draw_masked(colours, axis, hole)
     _restore("inpaint", problem, out, alpha, axis, shared, limit, before, image)
 

@@ -23,6 +23,8 @@ from treefield.io.paths import as_text
 from treefield.models.graph import GraphMRF
 from treefield.models.grid import GridMRF
 
+_MAX_PRINTED = 100
+
 
 @shares_options
 def solve(
@@ -31,7 +33,10 @@ def solve(
     ],
     out: Annotated[
         pathlib.Path | None,
-        typer.Argument(metavar="OUT", help="The labels: NPY; of a graph also MPE, of a grid also TIFF or PNG."),
+        typer.Argument(
+            metavar="OUT",
+            help="The labels: NPY; of a graph also MPE, of a grid also TIFF or PNG. Printed if not given.",
+        ),
     ] = None,
     out_file: Annotated[pathlib.Path | None, typer.Option("--out", help="The same as OUT.")] = None,
     evid: Annotated[pathlib.Path | None, typer.Option(help="UAI: the file of labels that are known.")] = None,
@@ -41,12 +46,11 @@ def solve(
     *,
     shared: Shared,
 ) -> None:
-    """Minimise the energy of a model that a file holds."""
-    if (out is None) == (out_file is None):
-        raise ValueError("solve needs the file for the labels once: treefield solve MODEL OUT, or --out OUT")
+    """Minimise the energy of a model that a file holds. Without OUT the labels are printed."""
+    if out is not None and out_file is not None:
+        raise ValueError("solve takes one file for the labels: treefield solve MODEL OUT, or --out OUT")
     out = out_file if out is None else out
-    assert out is not None
-    shared.check_outputs(out)
+    shared.check_outputs(*(() if out is None else (out,)))
     given = {"evidence": evid, "values": values}
     mrf = read_model(model, **{name: value for name, value in given.items() if value is not None})
     if isinstance(mrf, GraphMRF):
@@ -55,12 +59,21 @@ def solve(
         _solve_grid(mrf, out, shared)
 
 
-def _solve_grid(mrf: GridMRF, out: pathlib.Path, shared: Shared) -> None:
+def _format_labels(x: np.ndarray) -> str:
+    """The labels in a line, of a large model the first ones and how many there are."""
+    shown = " ".join(map(str, x.reshape(-1)[:_MAX_PRINTED].tolist()))
+    return shown if x.size <= _MAX_PRINTED else f"{shown} ... ({_MAX_PRINTED} of {x.size}; give OUT for all)"
+
+
+def _solve_grid(mrf: GridMRF, out: pathlib.Path | None, shared: Shared) -> None:
     limit = plan_memory(mrf.size, mrf.n_labels, mrf.unary.itemsize, quiet=shared.quiet)
     problem = Problem(mrf, lambda x: x)
-    as_writable_labels(out, problem.example_output())
+    if out is not None:
+        as_writable_labels(out, problem.example_output())
 
     def write(x: np.ndarray) -> str:
+        if out is None:
+            return _format_labels(x)
         write_labels(out, x, force=shared.force)
         return f"labels {x.min()} to {x.max()}"
 
@@ -74,16 +87,17 @@ def _solve_grid(mrf: GridMRF, out: pathlib.Path, shared: Shared) -> None:
     run_task(task, shared, out, write)
 
 
-def _solve_graph(mrf: GraphMRF, out: pathlib.Path, shared: Shared) -> None:
-    suffix = out.suffix.lower()
-    if suffix not in (".mpe", ".npy"):
+def _solve_graph(mrf: GraphMRF, out: pathlib.Path | None, shared: Shared) -> None:
+    if out is not None and out.suffix.lower() not in (".mpe", ".npy"):
         raise ValueError(f"cannot write {as_text(out)}: the labels of a graph go into .npy or .MPE")
     limit = plan_memory(int(mrf.label_counts.sum()), 1, 8, quiet=shared.quiet)
     sites = count_own_sites(mrf)
     problem = Problem(mrf, lambda x: x[:sites])
 
     def write(x: np.ndarray) -> str:
-        if suffix == ".mpe":
+        if out is None:
+            return _format_labels(x)
+        if out.suffix.lower() == ".mpe":
             write_mpe(out, x, force=shared.force)
         else:
             with write_atomically(out, force=shared.force) as temporary:
