@@ -35,14 +35,16 @@ def put(chromium, slider, value):
 
 
 def test_the_report_of_a_command_has_pictures_curve_and_facts(command, files, show):
-    given = ("denoise", "grey.png", "out.png", "--levels", 8, "--cutoff", 100, "--seed", 0)
+    given = ("denoise", "grey.png", "out.png", "--levels", 8, "--data", "squared", "--cutoff", 100, "--seed", 0)
     done = command(*given, "--report", "page.html")
     summary = dict(line.strip().split(": ", 1) for line in done.out.splitlines())
     chromium = show(files / "page.html")
     assert chromium.title == "treefield denoise"
     text = chromium.find_element("css selector", "body").text
     assert summary["energy"] in text and summary["lower bound"] in text and "GridMRF(shape=(12, 16)" in text
-    assert "treefield denoise grey.png out.png --levels 8 --cutoff 100 --seed 0 --report page.html" in text
+    assert (
+        "treefield denoise grey.png out.png --levels 8 --data squared --cutoff 100 --seed 0 --report page.html" in text
+    )
     names = [term.text for term in chromium.find_elements("css selector", "dt")]
     assert {"image", "levels", "data", "smoothness", "cutoff", "seed", "method"} <= set(names)
     assert min(chromium.execute_script("return [...document.images].map(i => i.naturalWidth)")) > 0

@@ -181,7 +181,7 @@ def outlier_costs(sigma: float, impulses: np.ndarray) -> np.ndarray:
 
 
 def support_costs(impulses: np.ndarray) -> np.ndarray:
-    """By how many nats neighbours that support a pixel raise its cost as an outlier: [grey level][their number, 0 to 8].
+    """The nats that supporting neighbours add to the cost of an outlier: [grey level][their number, 0 to 8].
 
     If the pixel is an impulse, each neighbour is one of the same value with the probability of such an impulse; if it
     belongs to the image, every number of similar neighbours is as likely. Up to three count as none.

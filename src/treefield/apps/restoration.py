@@ -214,12 +214,6 @@ def fill_problem(image: np.ndarray, hole: np.ndarray, levels: ArrayLike, costs: 
     return Problem(mrf, lambda x: values.astype(image.dtype)[x].reshape(image.shape), start)
 
 
-def edges_touching(sites: np.ndarray, axis: int) -> np.ndarray:
-    """1 for the edges along an axis that have an end in a mask of sites, 0 for the others."""
-    first, second = np.delete(sites, -1, axis), np.delete(sites, 0, axis)
-    return (first | second).astype(np.uint8)
-
-
 def smoothness_cost(costs: LevelCosts, grey: np.ndarray) -> Potts | TruncatedLinear | TruncatedQuadratic:
     """The pairwise cost of levels at these grey levels where there is no data cost: a weight of 1 by default."""
     costs = _without_patches(costs)

@@ -160,7 +160,8 @@ def format_summary(res: MAPResult, **more: str) -> str:
 
 def summary_facts(res: MAPResult) -> dict[str, str]:
     """Energy, bound, gap, time and the reason for the end of a search, as text."""
-    facts = {"energy": format_energy(res.fun)}
+    facts = {"noise": str(res.noise)} if "noise" in res else {}
+    facts |= {"energy": format_energy(res.fun)}
     if not math.isnan(res.lower_bound):
         facts |= {"lower bound": format_energy(res.lower_bound), "gap": format_gap(res.gap)}
     seconds = f"{res.trace['seconds'][-1]:.2f} s, {res.nit} iterations of {res.method}"
