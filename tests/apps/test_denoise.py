@@ -126,7 +126,7 @@ def test_default_levels_are_all_integers_in_8_bits_and_evenly_spaced_otherwise()
     assert denoise_problem(NOISY, levels=256).mrf.n_labels == int(NOISY.max()) - int(NOISY.min()) + 1
     assert denoise_problem(NOISY > 9, levels=256).mrf.n_labels == 2
     deep = NOISY.astype(np.uint16) * 200
-    problem = denoise_problem(deep, levels=5)
+    problem = denoise_problem(deep, levels=5, costs=Costs(data="squared"))
     ends = problem.output(np.full(deep.shape, 0)).max(), problem.output(np.full(deep.shape, 4)).min()
     assert problem.mrf.n_labels == 5 and ends == (deep.min(), deep.max())
     assert denoise_problem(NOISY, levels=[3, 9, 3]).mrf.n_labels == 2  # once each

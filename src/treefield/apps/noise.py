@@ -16,14 +16,15 @@ _MAX_CLIPPED = 0.1  # share of a window's pixels that are black or white
 _MIN_WINDOWS = 0.05  # share of the windows that must have fewer; otherwise all count,
 _CLIPPED_TO_SIGMA = 1.71  # and the noise of black and white pixels has lost half of its range
 _MIN_SIGMA = 1.5  # grey levels: less is the image itself
+_MIN_SIDE = 64  # pixels of an image that has windows without edges
 
 # impulses: pixels that no neighbour resembles
 _DEVIATION_TO_SIGMA = 1.4826 * 1.1  # for Gaussian noise, from the median deviation from the median of 3 x 3 pixels
 _MIN_IMPULSE = 40.0  # grey levels beyond 3 sigma: further from the median than texture is
 _SIMILAR = 20.0  # grey levels beyond 1 sigma: a neighbour within supports a pixel
 SUPPORTING = 5.0  # grey levels beyond 1 sigma: a neighbour within may be of the same stroke
-# Fewer are dots, stars and specks, and belong to the image: shares of the pixels, of one value and of all.
-_MIN_OF_ONE_VALUE, _MIN_OF_ALL = 0.002, 0.02
+# Fewer are dots, stars and specks, and belong to the image: shares of one value and of all, and their number.
+_MIN_OF_ONE_VALUE, _MIN_OF_ALL, _MIN_PIXELS = 0.002, 0.02, 10
 _MAX_SAMPLE = 2**20  # pixels
 _MIN_SHARE, _MAX_SHARE = 1e-4, 0.5  # of pixels that are impulses
 _UNIFORM_SHARE = 0.1  # of the impulses: may have any value
@@ -90,7 +91,8 @@ def estimate_noise(grey: np.ndarray, hole: np.ndarray | None = None) -> Noise:
     rough = _DEVIATION_TO_SIGMA * float(np.median(deviation[known]))
     suspects = known & (deviation > _MIN_IMPULSE + 3 * rough)
     impulses = _impulse_shares(part, suspects, _SIMILAR + rough) * part.size / known.sum()
-    if impulses.max() < _MIN_OF_ONE_VALUE and impulses.sum() < _MIN_OF_ALL:
+    are_few = impulses.max() < _MIN_OF_ONE_VALUE and impulses.sum() < _MIN_OF_ALL
+    if are_few or impulses.sum() * known.sum() < _MIN_PIXELS:
         impulses = np.zeros(GREY_LEVELS)
     else:
         part = np.where(suspects, median, part)
@@ -158,7 +160,9 @@ def _gaussian_variance(grey: np.ndarray, known: np.ndarray) -> float:
             usable, factor = known, _CLIPPED_TO_SIGMA / deviation
         estimates.append(max(0.0, float(np.quantile(variance[usable], quantile))) * factor**2)
     small, large = estimates
-    return small if is_clipped else max(0.0, small - max(0.0, large - small))
+    if is_clipped or min(grey.shape[-2:]) < _MIN_SIDE:  # large windows would contain edges
+        return small
+    return max(0.0, small - max(0.0, large - small))
 
 
 def central_box(shape: tuple[int, ...]) -> tuple[slice, ...]:

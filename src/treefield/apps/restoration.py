@@ -150,7 +150,9 @@ def restoration_problem(image: np.ndarray, levels: ArrayLike | None, costs: Cost
     pairwise = _pairwise(level_costs, data.nat, scale.to_levels(values))
     stacked, weights = stack_channels(image)
     if level_costs.data != "patches":
-        support = count_support(scale.to_levels(image), SUPPORTING + noise.sigma).reshape(stacked.shape)
+        support = None
+        if noise.has_impulses:
+            support = count_support(scale.to_levels(image), SUPPORTING + noise.sigma).reshape(stacked.shape)
         mrf = GridMRF(_unary(stacked, values, scale, data, support), pairwise, weights=weights)
         return Problem(mrf, lambda x: values.astype(image.dtype)[x].reshape(image.shape), details=details)
     unary = patch_costs(scale.to_levels(image), scale.to_levels(values), data)
