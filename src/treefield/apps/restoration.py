@@ -54,6 +54,7 @@ INPAINT_CUTOFF = 60.0
 _MIN_SIGMA = 3.0  # of the model: less is texture
 _MAX_SIGMA = 1e6
 _LEVELS_PER_SIGMA = 4
+_COARSE_NAT = 64.0
 _CONFIDENCE = 0.7  # power of the number of pixels in a mean: 1 if similar patches were equal but for their noise
 _MAX_DIFFERENCE = 1e12
 
@@ -316,13 +317,18 @@ def _default_levels(image: np.ndarray, scale: GreyScale, sigma: float) -> int:
 
 
 def patch_costs(grey: np.ndarray, levels: np.ndarray, cost: DataCost) -> np.ndarray:
-    """The cost of every level at every pixel (..., label), float32, from the means of pixels with similar patches."""
+    """The cost of every level at every pixel (..., label), from the means of pixels with similar patches.
+
+    In uint16, half the memory of float32, where rounding to integers is far less than a nat.
+    """
     means, counts = patch_means(grey, cost.sigma)
     confidence = np.minimum(counts**_CONFIDENCE, max(cost.sigma, 1.0) ** 2)
-    costs = np.empty((*grey.shape, len(levels)), np.float32)
-    for pixel in np.ndindex(grey.shape[:-1]):
-        difference = np.sqrt(confidence[pixel])[:, None] * np.abs(means[pixel][:, None] - levels)
-        costs[pixel] = cost(difference, nearest_level(grey[pixel]))
+    is_coarse = cost.nat >= _COARSE_NAT and cost.tau[:, 0].max() < 2**16
+    costs = np.empty((*grey.shape, len(levels)), np.uint16 if is_coarse else np.float32)
+    for row in np.ndindex(grey.shape[:-1]):
+        difference = np.sqrt(confidence[row])[:, None] * np.abs(means[row][:, None] - levels)
+        values = cost(difference, nearest_level(grey[row]))
+        costs[row] = np.round(values) if is_coarse else values
     return costs
 
 
