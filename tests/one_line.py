@@ -3,7 +3,7 @@
 import pytest
 
 
-def expect_one_line_error(call, error, *words):
+def check_one_line_error(call, error, *words):
     """Return the error that the call raises, after checking that it is one line that holds the words."""
     with pytest.raises(error) as caught:
         call()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fuzz_zarr import IMAGE, STORES, check_damaged, write_store
-from one_line import expect_one_line_error
+from one_line import check_one_line_error
 from treefield.io import open_image
 
 
@@ -26,6 +26,6 @@ def test_damaged_chunk_is_refused_when_it_is_read(tmp_path):
     with open_image(path) as image:
         np.testing.assert_array_equal(image[:6, :6], IMAGE[:6, :6].astype(np.uint8))
         assert image.shape == IMAGE.shape and image.dtype == np.uint8
-        expect_one_line_error(lambda: image[6:, 6:], ValueError, f"{path} is not an image that can be read")
+        check_one_line_error(lambda: image[6:, 6:], ValueError, f"{path} is not an image that can be read")
         chunk.unlink()  # Zarr takes a chunk that is not there for one of zeros
         assert (image[6:, 12:] == 0).all()

@@ -128,7 +128,7 @@ def test_the_command_does_not_depend_on_the_number_of_threads(command, files, gr
 def test_the_summary_lists_energy_bound_gap_and_files(command, files):
     done = command("denoise", "grey.png", "out.png", *FEW, "--save-model", "saved.npz", "--report", "page.html")
     summary = dict(line.strip().split(": ", 1) for line in done.out.splitlines())
-    assert list(summary) == ["energy", "lower bound", "gap", "time", "ended", "wrote"]
+    assert list(summary) == ["noise", "energy", "lower bound", "gap", "time", "ended", "wrote"]
     assert summary["wrote"] == "out.png, page.html, saved.npz" and "converged" in summary["ended"]
     assert done.err == ""
 

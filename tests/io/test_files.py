@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import treefield as tf
-from one_line import expect_one_line_error
+from one_line import check_one_line_error
 from treefield.io import save_model, write_image, write_labels
 from treefield.io.files import write_atomically
 from treefield.io.paths import as_output_path
@@ -43,27 +43,27 @@ def test_a_new_file_has_the_usual_permissions(tmp_path, mask):
 
 def test_a_path_that_cannot_be_an_output_is_refused(tmp_path):
     (tmp_path / "old.png").write_text("old")
-    expect_one_line_error(lambda: as_output_path(tmp_path / "no" / "x.png"), FileNotFoundError, "no folder", "x.png")
-    expect_one_line_error(lambda: as_output_path(tmp_path), IsADirectoryError, "folder")
-    expect_one_line_error(lambda: as_output_path(tmp_path, force=True), IsADirectoryError, "folder")
-    expect_one_line_error(
+    check_one_line_error(lambda: as_output_path(tmp_path / "no" / "x.png"), FileNotFoundError, "no folder", "x.png")
+    check_one_line_error(lambda: as_output_path(tmp_path), IsADirectoryError, "folder")
+    check_one_line_error(lambda: as_output_path(tmp_path, force=True), IsADirectoryError, "folder")
+    check_one_line_error(
         lambda: as_output_path(tmp_path / "old.png"), FileExistsError, "exists; give another name", "force"
     )
-    expect_one_line_error(lambda: as_output_path("/dev/null", force=True), FileExistsError, "regular file")
-    expect_one_line_error(lambda: as_output_path(3), TypeError, "path")
+    check_one_line_error(lambda: as_output_path("/dev/null", force=True), FileExistsError, "regular file")
+    check_one_line_error(lambda: as_output_path(3), TypeError, "path")
     assert as_output_path(tmp_path / "old.png", force=True) == tmp_path / "old.png"
     assert as_output_path(str(tmp_path / "new.png")) == tmp_path / "new.png"
 
 
 def test_a_name_with_a_line_break_still_gives_one_line(tmp_path):
-    expect_one_line_error(lambda: as_output_path(tmp_path / "a\nb" / "x.png"), FileNotFoundError, "a\\nb")
+    check_one_line_error(lambda: as_output_path(tmp_path / "a\nb" / "x.png"), FileNotFoundError, "a\\nb")
 
 
 @pytest.mark.parametrize("name", ["image.png", "image.tif", "image.npy", "image.npz", "image.pgm", "image.jpg"])
 def test_an_old_file_is_replaced_only_by_force(tmp_path, name):
     path = tmp_path / name
     path.write_text("old")
-    expect_one_line_error(lambda: write_image(path, IMAGE), FileExistsError, name)
+    check_one_line_error(lambda: write_image(path, IMAGE), FileExistsError, name)
     assert path.read_text() == "old"
     write_image(path, IMAGE, force=True)
     assert path.read_bytes()[:3] != b"old" and names(tmp_path) == [name]
@@ -74,7 +74,7 @@ def test_labels_and_models_are_replaced_only_by_force(tmp_path):
     for name, write in (("labels.png", write_labels), ("model.npz", save_model)):
         what = IMAGE if write is write_labels else mrf
         write(tmp_path / name, what)
-        expect_one_line_error(
+        check_one_line_error(
             lambda name=name, write=write, what=what: write(tmp_path / name, what), FileExistsError, name
         )
         write(tmp_path / name, what, force=True)
@@ -88,7 +88,7 @@ def test_a_file_that_appeared_meanwhile_is_not_overwritten(tmp_path):
             temporary.write_text("new")
             path.write_text("another program's")
 
-    expect_one_line_error(write, FileExistsError, "exists")
+    check_one_line_error(write, FileExistsError, "exists")
     assert path.read_text() == "another program's" and names(tmp_path) == ["note.txt"]
 
 
@@ -113,7 +113,7 @@ def test_a_write_to_a_full_disk_is_an_error_in_one_line(tmp_path):
             file.write(b"half")
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(temporary))
 
-    error = expect_one_line_error(write, OSError)
+    error = check_one_line_error(write, OSError)
     path = tmp_path / "note.txt"
     assert str(error) == f"could not write {path}: No space left on device; nothing was left behind"
     assert error.errno == errno.ENOSPC

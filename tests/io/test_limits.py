@@ -7,7 +7,7 @@ import pytest
 
 import treefield as tf
 from file_limits import SPINS, VARIABLE, flat_png, memory_below
-from one_line import expect_one_line_error
+from one_line import check_one_line_error
 from treefield.io import read_image, read_model, write_image, write_model
 from treefield.io.limits import TooLargeError, check_unpacked
 
@@ -40,7 +40,7 @@ def test_a_file_that_unpacks_to_more_than_the_limit_is_refused_until_it_is_raise
     path = tmp_path / name
     make(path)
     monkeypatch.setenv(VARIABLE, "100kB")
-    error = expect_one_line_error(
+    error = check_one_line_error(
         lambda: read(path), TooLargeError, str(path), "unpacks to", "the limit is 100 kB", VARIABLE
     )
     assert error.args[0].endswith("MB to read it")
@@ -49,7 +49,7 @@ def test_a_file_that_unpacks_to_more_than_the_limit_is_refused_until_it_is_raise
         monkeypatch.setenv(VARIABLE, enough)
         assert read(path).size
     monkeypatch.setenv(VARIABLE, "plenty")
-    expect_one_line_error(lambda: read(path), TooLargeError, str(path), f"{VARIABLE} must be", "'plenty'")
+    check_one_line_error(lambda: read(path), TooLargeError, str(path), f"{VARIABLE} must be", "'plenty'")
 
 
 def test_the_limit_on_unpacked_bytes_grows_with_the_file(tmp_path, monkeypatch):
@@ -58,10 +58,10 @@ def test_the_limit_on_unpacked_bytes_grows_with_the_file(tmp_path, monkeypatch):
         with path.open("wb") as file:
             file.truncate(size)
         check_unpacked(path, limit)
-        expect_one_line_error(
+        check_one_line_error(
             lambda limit=limit: check_unpacked(path, limit + 1), TooLargeError, str(path), "the limit is"
         )
-    expect_one_line_error(
+    check_one_line_error(
         lambda: check_unpacked(path, 2 * limit), TooLargeError, "unpacks to 2 GB", f"{VARIABLE}=2000MB"
     )
 
@@ -69,14 +69,14 @@ def test_the_limit_on_unpacked_bytes_grows_with_the_file(tmp_path, monkeypatch):
 def test_a_small_text_that_unpacks_to_much_is_refused_by_default(tmp_path):
     path = tmp_path / "x.uai.xz"
     path.write_bytes(lzma.compress(b"MARKOV" + b" " * 40_000_000, preset=0))
-    expect_one_line_error(lambda: read_model(path), TooLargeError, str(path), "more than 32 MB", VARIABLE)
+    check_one_line_error(lambda: read_model(path), TooLargeError, str(path), "more than 32 MB", VARIABLE)
 
 
 def test_a_small_png_that_unpacks_to_much_is_refused_by_default(tmp_path):
     path = tmp_path / "x.png"
     flat_png(path, 24_000, 24_000)
     with memory_below(10_000_000):
-        expect_one_line_error(
+        check_one_line_error(
             lambda: read_image(path), TooLargeError, str(path), "unpacks to 576 MB", "512 MB", "=576MB"
         )
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from file_limits import GRAPH, SPINS
-from one_line import expect_one_line_error
+from one_line import check_one_line_error
 from treefield.io import read_image, read_model, write_model
 
 
@@ -49,9 +49,9 @@ def test_a_message_counts_the_lines_of_all_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr("treefield.io.text.BLOCK", 50)
     path = tmp_path / "x.uai"
     path.write_text("MARKOV\n2\n2 2\n1\n1 0\n2\n" + "\n" * 500 + "1\n-3\n")
-    expect_one_line_error(lambda: read_model(path), ValueError, "line 508 ('-3')")
+    check_one_line_error(lambda: read_model(path), ValueError, "line 508 ('-3')")
     path.write_text("MARKOV\n2\n2 2\n1\n1 0\n2\n" + "\n" * 500 + "1\nx\n")
-    expect_one_line_error(lambda: read_model(path), ValueError, "line 508 ('x') is not a number")
+    check_one_line_error(lambda: read_model(path), ValueError, "line 508 ('x') is not a number")
     path = tmp_path / "x.cfn"
     path.write_text('{problem:{name:x mustbe:"<9.0"}\n' + "# note\n" * 500 + "\n\nx")
-    expect_one_line_error(lambda: read_model(path), ValueError, "line 504 ('x')")
+    check_one_line_error(lambda: read_model(path), ValueError, "line 504 ('x')")

@@ -117,6 +117,7 @@ def test_labels_along_the_first_axis_warn_at_the_callers_line(shape):
     "shape",
     [
         (300, 400, 4),
+        (3, 20, 300),
         (288, 384, 16),
         (200, 1500, 512),  # stereo
         (20, 1500, 512),  # rows of a stereo pair

@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from one_line import expect_one_line_error
+from one_line import check_one_line_error
 from treefield.tiling.stores import NoSpaceError, keep_file, new_npy, reserve_mapped
 
 SHAPE = (300, 400)
@@ -79,7 +79,7 @@ def test_a_store_on_a_full_disk_is_an_error_and_leaves_no_file(tmp_path, monkeyp
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr("treefield.tiling.stores._reserve", raise_full_disk)
-    error = expect_one_line_error(
+    error = check_one_line_error(
         lambda: new_npy(tmp_path / "a.npy", SHAPE, np.uint8), NoSpaceError, os.strerror(number)
     )
     assert "120,000 more bytes are needed on the disk of " in str(error) and error.errno == number
@@ -93,7 +93,7 @@ def test_a_disk_that_fills_while_zeros_are_written_is_an_error(tmp_path, monkeyp
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", raise_full_disk)
-    expect_one_line_error(lambda: new_npy(tmp_path / "a.npy", SHAPE, np.uint8), NoSpaceError, "No space left on device")
+    check_one_line_error(lambda: new_npy(tmp_path / "a.npy", SHAPE, np.uint8), NoSpaceError, "No space left on device")
     assert not list(tmp_path.iterdir())
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Shapes (C, H, W) that are probably C classes of an image, as a network has them, and not W labels.
 _MAX_CLASSES = 64
+_MIN_SIDE = 64  # pixels: smaller grids are no images
 _MANY_LABELS = 256
 _MAX_ASPECT = 2  # the height of an image relative to its width; a strip of a stereo pair has fewer disparities
 
@@ -231,7 +232,8 @@ def has_labels_first(shape: tuple[int, ...]) -> bool:
     if len(shape) != 3:
         return False
     first, middle, last = shape
-    return 2 <= first < _MAX_CLASSES and 4 * first <= middle < _MAX_ASPECT * last and last > _MANY_LABELS
+    is_image = max(4 * first, _MIN_SIDE) <= middle < _MAX_ASPECT * last
+    return 2 <= first < _MAX_CLASSES and is_image and last > _MANY_LABELS
 
 
 def split_masked(unary: np.ma.MaskedArray, mask: ArrayLike | None) -> tuple[np.ndarray, np.ndarray | None]:

@@ -14,7 +14,7 @@ import pytest
 import tifffile
 from PIL import Image
 
-from one_line import expect_one_line_error
+from one_line import check_one_line_error
 from treefield.io import read_image, read_labels, write_image, write_labels
 
 GREY = np.arange(20, dtype=np.uint8).reshape(4, 5)
@@ -40,9 +40,9 @@ def png(width, height, depth=8, colour=2):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_file_that_is_not_an_image_is_refused(tmp_path, suffix, read):
     path = tmp_path / f"x.{suffix}"
-    expect_one_line_error(lambda: read(path), FileNotFoundError, f"there is no file {path}")
+    check_one_line_error(lambda: read(path), FileNotFoundError, f"there is no file {path}")
     path.write_bytes(b"")
-    expect_one_line_error(lambda: read(path), ValueError, f"{path} {UNREADABLE}the file is empty")
+    check_one_line_error(lambda: read(path), ValueError, f"{path} {UNREADABLE}the file is empty")
     for content in (
         b"hello",
         bytes(1000),
@@ -53,10 +53,10 @@ def test_a_file_that_is_not_an_image_is_refused(tmp_path, suffix, read):
         b"PK\x05\x06" + bytes(18),
     ):
         path.write_bytes(content)
-        expect_one_line_error(lambda: read(path), ValueError, f"{path} {UNREADABLE}")
+        check_one_line_error(lambda: read(path), ValueError, f"{path} {UNREADABLE}")
     path.unlink()
     path.mkdir()
-    expect_one_line_error(lambda: read(path), IsADirectoryError, f"{path} is a folder")
+    check_one_line_error(lambda: read(path), IsADirectoryError, f"{path} is a folder")
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -70,7 +70,7 @@ def test_a_truncated_image_is_refused(tmp_path, suffix):
     whole = path.read_bytes()
     for part in (0.9, 0.5, 0.1):
         path.write_bytes(whole[: int(part * len(whole))])
-        expect_one_line_error(lambda: read_image(path), ValueError, f"{path} {UNREADABLE}")
+        check_one_line_error(lambda: read_image(path), ValueError, f"{path} {UNREADABLE}")
 
 
 def test_a_damaged_16_bit_png_is_refused(tmp_path):
@@ -78,9 +78,9 @@ def test_a_damaged_16_bit_png_is_refused(tmp_path):
     write_image(path, RGB.astype(np.uint16) * 257)
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
-    expect_one_line_error(lambda: read_image(path), ValueError, "truncated")
+    check_one_line_error(lambda: read_image(path), ValueError, "truncated")
     path.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
-    expect_one_line_error(lambda: read_image(path), ValueError, "checksum")
+    check_one_line_error(lambda: read_image(path), ValueError, "checksum")
 
 
 CLAIMS = {
@@ -101,7 +101,7 @@ def test_an_image_header_that_claims_too_much_is_refused_without_allocating(tmp_
     (tmp_path / name).write_bytes(CLAIMS[name])
     tracemalloc.start()
     try:
-        expect_one_line_error(lambda: read_image(tmp_path / name), ValueError, name)
+        check_one_line_error(lambda: read_image(tmp_path / name), ValueError, name)
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
     finally:
         tracemalloc.stop()
@@ -116,7 +116,7 @@ def test_an_npz_member_that_claims_too_much_is_refused(tmp_path, claimed):
         at = whole.index(b"PK\x01\x02") + 24
         whole[at : at + 4] = claimed.to_bytes(4, "little")
     (tmp_path / "x.npz").write_bytes(whole)
-    expect_one_line_error(lambda: read_image(tmp_path / "x.npz"), ValueError, "x.npz", "(10000, 50000)", "too short")
+    check_one_line_error(lambda: read_image(tmp_path / "x.npz"), ValueError, "x.npz", "(10000, 50000)", "too short")
 
 
 @pytest.mark.parametrize("suffix", ["png", "jpg", "tif", "pgm", "pfm", "npy", "npz", "bmp", "gif", "webp"])
@@ -129,7 +129,7 @@ def test_an_image_that_does_not_fit_into_memory_is_refused(tmp_path, monkeypatch
         write_image(path, array)
     assert read_image(path).shape[:2] == (1000, 1000)
     monkeypatch.setattr("treefield.io.limits.available_memory", lambda: 900_000)
-    expect_one_line_error(
+    check_one_line_error(
         lambda: read_image(path), MemoryError, f"{path} unpacks to ", "MB, but only 900 kB of memory are free"
     )
 
@@ -142,7 +142,7 @@ def test_a_tiff_of_absurd_size_is_refused(tmp_path):
         at = whole.index(struct.pack("<HH", tag, 4))
         whole = whole[: at + 8] + struct.pack("<I", 2**31 - 1) + whole[at + 12 :]
     path.write_bytes(whole)
-    expect_one_line_error(lambda: read_image(path), (ValueError, MemoryError), str(path))
+    check_one_line_error(lambda: read_image(path), (ValueError, MemoryError), str(path))
 
 
 def test_a_tiff_without_all_its_data_is_refused_rather_than_filled_with_zeros(tmp_path):
@@ -152,10 +152,10 @@ def test_a_tiff_without_all_its_data_is_refused_rather_than_filled_with_zeros(tm
     at = whole.index(struct.pack("<H", 279))  # the bytes of the only strip
     for field, words in ((bytes(4), "without data"), (b"\xff\xff\0\0", "truncated")):
         path.write_bytes(whole[: at + 8] + field + whole[at + 12 :])
-        expect_one_line_error(lambda: read_image(path), ValueError, str(path), words)
+        check_one_line_error(lambda: read_image(path), ValueError, str(path), words)
     at = whole.index(struct.pack("<H", 278))  # rows of a strip
     path.write_bytes(whole[: at + 8] + b"\5\0\0\0" + whole[at + 12 :])
-    expect_one_line_error(lambda: read_image(path), ValueError, str(path), "fewer strips")
+    check_one_line_error(lambda: read_image(path), ValueError, str(path), "fewer strips")
 
 
 @pytest.mark.parametrize("bigtiff", [False, True])
@@ -169,7 +169,7 @@ def test_a_tiff_whose_pages_form_a_ring_is_refused(tmp_path, bigtiff):
     assert not any(whole[following : following + size])  # the last page
     whole[following : following + size] = first.to_bytes(size, "little")
     path.write_bytes(whole)
-    expect_one_line_error(lambda: read_image(path), ValueError, "ring")
+    check_one_line_error(lambda: read_image(path), ValueError, "ring")
 
 
 def test_large_images_are_read_despite_the_limit_of_pillow(tmp_path, monkeypatch):
@@ -197,7 +197,7 @@ def test_write_image_refuses_an_array_that_is_not_an_image(tmp_path, array, word
     np.save(tmp_path / "x.npy", array)
     np.savez(tmp_path / "x.npz", array)
     for name in ("x.npy", "x.npz"):
-        expect_one_line_error(lambda name=name: read_image(tmp_path / name), ValueError, name, UNREADABLE, words)
+        check_one_line_error(lambda name=name: read_image(tmp_path / name), ValueError, name, UNREADABLE, words)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_write_image_refuses_an_array_that_is_not_an_image(tmp_path, array, word
     ],
 )
 def test_an_image_that_the_format_cannot_hold_is_refused_before_writing(tmp_path, name, array, words):
-    expect_one_line_error(lambda: write_image(tmp_path / name, array), ValueError, name, words)
+    check_one_line_error(lambda: write_image(tmp_path / name, array), ValueError, name, words)
     assert not list(tmp_path.iterdir())
 
 
@@ -239,7 +239,7 @@ def test_an_image_that_the_format_cannot_hold_is_refused_before_writing(tmp_path
     ],
 )
 def test_write_labels_refuses_an_array_that_is_not_a_label_map(tmp_path, name, labels, error, words):
-    expect_one_line_error(lambda: write_labels(tmp_path / name, labels), error, words)
+    check_one_line_error(lambda: write_labels(tmp_path / name, labels), error, words)
     assert not list(tmp_path.iterdir())
 
 
@@ -250,18 +250,16 @@ def test_a_file_without_permission_is_refused(tmp_path, monkeypatch):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(pathlib.Path, "open", refuse)
-    expect_one_line_error(
-        lambda: read_image(tmp_path / "x.png"), PermissionError, "x.png may not be read", "permission"
-    )
+    check_one_line_error(lambda: read_image(tmp_path / "x.png"), PermissionError, "x.png may not be read", "permission")
 
 
 def test_a_bad_image_path_is_refused(tmp_path):
-    expect_one_line_error(lambda: read_image(None), TypeError, "path")
-    expect_one_line_error(lambda: read_image(tmp_path / "x.doc"), ValueError, ".doc", ".png", ".npz")
-    expect_one_line_error(lambda: read_image("a\0b.png"), FileNotFoundError, "a\\x00b.png")
+    check_one_line_error(lambda: read_image(None), TypeError, "path")
+    check_one_line_error(lambda: read_image(tmp_path / "x.doc"), ValueError, ".doc", ".png", ".npz")
+    check_one_line_error(lambda: read_image("a\0b.png"), FileNotFoundError, "a\\x00b.png")
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe.png")
-        expect_one_line_error(lambda: read_image(tmp_path / "pipe.png"), ValueError, "regular file")
+        check_one_line_error(lambda: read_image(tmp_path / "pipe.png"), ValueError, "regular file")
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from one_line import expect_one_line_error
+from one_line import check_one_line_error
 from treefield.io import read_image, read_labels, write_image, write_labels
 from treefield.io.images.pillow_files import label_colours
 
@@ -207,18 +207,18 @@ def test_the_only_array_or_the_one_named_image_of_an_npz_is_read(tmp_path):
     assert np.array_equal(read_image(tmp_path / "one.npz"), GREY)
     found = read_image(tmp_path / "more.npz")
     assert np.array_equal(found, GREY) and found.dtype == np.int32  # of this machine's byte order
-    expect_one_line_error(lambda: read_image(tmp_path / "which.npz"), ValueError, "left, right", "image")
+    check_one_line_error(lambda: read_image(tmp_path / "which.npz"), ValueError, "left, right", "image")
 
 
 def test_equal_channels_are_labels_and_a_photograph_is_not(tmp_path):
     write_image(tmp_path / "grey.png", np.dstack([GREY, GREY, GREY, 255 - GREY]))
     assert np.array_equal(read_labels(tmp_path / "grey.png"), GREY)
     write_image(tmp_path / "photo.png", RGB)
-    expect_one_line_error(lambda: read_labels(tmp_path / "photo.png"), ValueError, "photo.png", "colour")
+    check_one_line_error(lambda: read_labels(tmp_path / "photo.png"), ValueError, "photo.png", "colour")
     np.save(tmp_path / "floats.npy", np.ones((2, 2)))
-    expect_one_line_error(lambda: read_labels(tmp_path / "floats.npy"), ValueError, "float64", "integer labels")
+    check_one_line_error(lambda: read_labels(tmp_path / "floats.npy"), ValueError, "float64", "integer labels")
     np.save(tmp_path / "many.npy", np.ones((2, 2, 2, 2), int))
-    expect_one_line_error(lambda: read_labels(tmp_path / "many.npy"), ValueError, "(2, 2, 2, 2)")
+    check_one_line_error(lambda: read_labels(tmp_path / "many.npy"), ValueError, "(2, 2, 2, 2)")
 
 
 def test_image_decoders_are_imported_only_when_a_file_needs_them():
@@ -230,6 +230,6 @@ def test_image_decoders_are_imported_only_when_a_file_needs_them():
 def test_a_missing_package_is_named_with_the_command_that_installs_it(tmp_path, monkeypatch):
     write_image(tmp_path / "x.png", GREY)
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    error = expect_one_line_error(lambda: read_image(tmp_path / "x.png"), ImportError)
+    error = check_one_line_error(lambda: read_image(tmp_path / "x.png"), ImportError)
     assert str(error) == 'reading images needs Pillow: pip install "treefield[cli]"'
-    expect_one_line_error(lambda: write_image(tmp_path / "y.png", GREY), ImportError, "writing images needs Pillow")
+    check_one_line_error(lambda: write_image(tmp_path / "y.png", GREY), ImportError, "writing images needs Pillow")

@@ -8,7 +8,7 @@ import tifffile
 from PIL import Image
 
 from file_limits import VARIABLE, flat_png, memory_below
-from one_line import expect_one_line_error
+from one_line import check_one_line_error
 from treefield.io import open_image, read_image
 from treefield.io.limits import TooLargeError
 
@@ -27,7 +27,7 @@ def test_a_png_chunk_that_claims_more_than_the_file_is_refused_without_allocatin
     at = whole.index(b"IDAT") - 4
     path.write_bytes(whole[:at] + struct.pack(">I", 2**31 - 1) + whole[at + 4 :])
     with memory_below(10_000_000):
-        expect_one_line_error(lambda: read_image(path), ValueError, str(path), "claim 2147483647 bytes")
+        check_one_line_error(lambda: read_image(path), ValueError, str(path), "claim 2147483647 bytes")
     path.write_bytes(whole + b"\xff" * 100)  # whatever follows the image is not read
     assert read_image(path).shape == (10, 10)
 
@@ -39,7 +39,7 @@ def test_a_jpeg_of_many_scans_is_refused(tmp_path):
     whole = path.read_bytes()
     scan = whole[whole.rindex(b"\xff\xda") : -2]
     path.write_bytes(whole[:-2] + scan * 200 + whole[-2:])
-    expect_one_line_error(lambda: read_image(path), ValueError, str(path), "scans, expected up to 100")
+    check_one_line_error(lambda: read_image(path), ValueError, str(path), "scans, expected up to 100")
 
 
 def test_a_zarr_chunk_larger_than_memory_is_refused(tmp_path, monkeypatch):
@@ -52,7 +52,7 @@ def test_a_zarr_chunk_larger_than_memory_is_refused(tmp_path, monkeypatch):
         with open_image(path):
             pass
 
-    expect_one_line_error(read, TooLargeError, str(path), "1.1 TB")
+    check_one_line_error(read, TooLargeError, str(path), "1.1 TB")
 
 
 def test_a_tiff_tile_larger_than_the_limit_is_refused(tmp_path, monkeypatch):
@@ -60,4 +60,4 @@ def test_a_tiff_tile_larger_than_the_limit_is_refused(tmp_path, monkeypatch):
     tifffile.imwrite(path, np.zeros((64, 64), np.uint8), tile=(1024, 1024), compression="zlib")
     assert read_image(path).shape == (64, 64)
     monkeypatch.setenv(VARIABLE, "1MB")
-    expect_one_line_error(lambda: read_image(path), TooLargeError, str(path), "unpacks to 1.05 MB")
+    check_one_line_error(lambda: read_image(path), TooLargeError, str(path), "unpacks to 1.05 MB")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from file_limits import memory_below
-from one_line import expect_one_line_error
+from one_line import check_one_line_error
 from treefield.io import read_evidence, read_model, read_mpe
 
 CFN = '{problem: {name: x, mustbe: "<100.0"}, variables: {a: %d, b: %d}, functions: {%s}}'
@@ -30,17 +30,17 @@ def test_a_text_model_is_read_no_further_than_its_counts_announce(tmp_path, name
     path = tmp_path / f"{name}.gz"
     path.write_bytes(gzip.compress(start + ONES.replace(b" ", b"\n") if name.endswith("qubo") else start + ONES, 1))
     with memory_below(30_000_000):
-        expect_one_line_error(lambda: read_model(path), ValueError, str(path), words)
+        check_one_line_error(lambda: read_model(path), ValueError, str(path), words)
 
 
 def test_evidence_and_answers_are_read_no_further_than_their_counts_announce(tmp_path):
     path = tmp_path / "model.evid.gz"
     path.write_bytes(gzip.compress(b"2 0 1 1 0 " + ONES, 1))
     with memory_below(30_000_000):
-        expect_one_line_error(lambda: read_evidence(path), ValueError, "2 samples")
+        check_one_line_error(lambda: read_evidence(path), ValueError, "2 samples")
     path.write_bytes(gzip.compress(b"1 2 0 1 1 0 " + ONES, 1))
     with memory_below(30_000_000):
-        expect_one_line_error(lambda: read_evidence(path), ValueError, "2 sites are known", "at least 5 numbers")
+        check_one_line_error(lambda: read_evidence(path), ValueError, "2 sites are known", "at least 5 numbers")
     path.write_bytes(gzip.compress(b"MPE " + (b"1000000 " + b"1 " * 1_000_000) * 10, 1))
     with memory_below(60_000_000):  # of many answers only the last is kept
         assert read_mpe(path).tolist() == [1] * 1_000_000
@@ -72,7 +72,7 @@ def test_huge_numbers_and_words_in_models_are_refused_without_allocating(tmp_pat
     path = tmp_path / name
     path.write_bytes(text)
     with memory_below(60_000_000):
-        expect_one_line_error(lambda: read_model(path), ValueError, str(path), words)
+        check_one_line_error(lambda: read_model(path), ValueError, str(path), words)
 
 
 def test_cfn_with_braces_alone_takes_no_longer_than_with_brackets(tmp_path):
@@ -93,10 +93,10 @@ def test_cfn_functions_that_share_a_large_table_are_refused_without_allocating(t
     shared = "".join(f"g{i}: {{scope: [a, b], costs: z}} " for i in range(5000))
     path.write_text(CFN % (200, 200, f"{shared} z: {{scope: [a, b], costs: [{'1 ' * 40_000}]}}"))
     with memory_below(500_000_000):
-        expect_one_line_error(lambda: read_model(path), ValueError, "claims tables")
+        check_one_line_error(lambda: read_model(path), ValueError, "claims tables")
 
 
 def test_wcsp_functions_that_share_many_tuples_are_refused(tmp_path):
     path = tmp_path / "x.wcsp"
     path.write_text("x 2 2 2001 10 2 2 -2 0 1 0 20000 " + "0 0 1 " * 20_000 + "2 0 1 0 -1 " * 2000)
-    expect_one_line_error(lambda: read_model(path), ValueError, "claims tables")
+    check_one_line_error(lambda: read_model(path), ValueError, "claims tables")

@@ -10,7 +10,7 @@ from hypothesis import given
 
 import treefield as tf
 from graph_files import check_round_trip, check_same_energies, data_file, energy, graph_models, labellings
-from one_line import expect_one_line_error
+from one_line import check_one_line_error
 from treefield.io import read_cfn, write_cfn
 
 STRICT = """{
@@ -104,7 +104,7 @@ def test_cfn_costs_written_with_decimals_come_back_rounded(tmp_path_factory, mrf
 
 def test_more_decimals_than_toulbar2_holds_are_refused(tmp_path):
     mrf = tf.GraphMRF([[1 / 3, 1e6]], np.zeros((0, 2), int), tf.Potts(1))
-    expect_one_line_error(lambda: write_cfn(tmp_path / "a.cfn", mrf), ValueError, "16 decimals", "decimals=12", "a.cfn")
+    check_one_line_error(lambda: write_cfn(tmp_path / "a.cfn", mrf), ValueError, "16 decimals", "decimals=12", "a.cfn")
     write_cfn(tmp_path / "a.cfn", mrf, decimals=12)
     assert read_cfn(tmp_path / "a.cfn").unaries[0].tolist() == [0.333333333333, 1e6]
 
@@ -139,4 +139,4 @@ def test_more_decimals_than_toulbar2_holds_are_refused(tmp_path):
 )
 def test_a_bad_cfn_file_is_refused(tmp_path, old, new, words):
     path = small(tmp_path, STRICT.replace(old, new))
-    expect_one_line_error(lambda: read_cfn(path), ValueError, str(path), "is not a CFN model", *words)
+    check_one_line_error(lambda: read_cfn(path), ValueError, str(path), "is not a CFN model", *words)

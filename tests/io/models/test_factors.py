@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph_files import energy
-from one_line import expect_one_line_error
+from one_line import check_one_line_error
 from treefield.io import load_model, read_uai, read_wcsp, save_model, write_cfn, write_uai, write_wcsp
 from treefield.io.models.factors import MOST_ASSIGNMENTS, Factors, count_own_sites
 
@@ -88,9 +88,9 @@ def test_a_factor_with_too_many_assignments_is_refused(tmp_path):
     text = f"MARKOV 3 20 20 20 1 3 0 1 2 8000 {'1 ' * 8000}"
     (tmp_path / "a.uai").write_text(text)
     words = ["a.uai", "factor of arity 3", "sites 0, 1, 2", "8000 assignments", str(MOST_ASSIGNMENTS)]
-    expect_one_line_error(lambda: read_uai(tmp_path / "a.uai"), ValueError, *words)
+    check_one_line_error(lambda: read_uai(tmp_path / "a.uai"), ValueError, *words)
     (tmp_path / "a.wcsp").write_text("wide 9 10 1 100\n" + "10 " * 9 + "\n9 0 1 2 3 4 5 6 7 8 0 0\n")
-    expect_one_line_error(lambda: read_wcsp(tmp_path / "a.wcsp"), ValueError, "arity 9", "1000000000 assignments")
+    check_one_line_error(lambda: read_wcsp(tmp_path / "a.wcsp"), ValueError, "arity 9", "1000000000 assignments")
 
 
 def test_models_with_auxiliary_sites_are_saved_as_npz_alone(tmp_path):
@@ -98,7 +98,7 @@ def test_models_with_auxiliary_sites_are_saved_as_npz_alone(tmp_path):
     mrf = read_uai(tmp_path / "a.uai")
     assert mrf.auxiliary == 1 and mrf.label_counts.tolist() == [2, 2, 2, 7]
     for write in (write_uai, write_wcsp, write_cfn):
-        expect_one_line_error(lambda write=write: write(tmp_path / "b", mrf), ValueError, "1 auxiliary", ".npz")
+        check_one_line_error(lambda write=write: write(tmp_path / "b", mrf), ValueError, "1 auxiliary", ".npz")
     save_model(tmp_path / "a.npz", mrf)
     again = load_model(tmp_path / "a.npz")
     assert again.auxiliary == 1

@@ -12,7 +12,7 @@ from hypothesis import given
 import treefield as tf
 import treefield.io
 from graph_files import check_round_trip, check_same_energies, graph_models, spin_models
-from one_line import expect_one_line_error
+from one_line import check_one_line_error
 from treefield.io import load_model, read_model, save_model, write_model
 
 SPINS = tf.GraphMRF(np.zeros((3, 2)), [(0, 1), (1, 2)], tf.Table([[1, -1], [-1, 1]]), weights=[2, -3])
@@ -46,36 +46,34 @@ def test_damaged_packed_models_and_bombs_are_refused(tmp_path, monkeypatch, suff
     pack = {".gz": gzip.compress, ".xz": lzma.compress}[suffix]
     path = tmp_path / f"model.uai{suffix}"
     path.write_bytes(b"MARKOV 1 2 0")
-    expect_one_line_error(lambda: read_model(path), ValueError, str(path), "cannot be unpacked")
+    check_one_line_error(lambda: read_model(path), ValueError, str(path), "cannot be unpacked")
     path.write_bytes(pack(b"MARKOV 1 2 0" * 1000)[:-12])
-    expect_one_line_error(lambda: read_model(path), ValueError, str(path), "cannot be unpacked")
+    check_one_line_error(lambda: read_model(path), ValueError, str(path), "cannot be unpacked")
     path.write_bytes(pack(b"MARKOV" + b" " * 50_000_000))
     monkeypatch.setattr("treefield.io.text.available_memory", lambda: 160_000_000)
-    expect_one_line_error(lambda: read_model(path), MemoryError, str(path), "more than 5 MB", "only 160 MB are free")
+    check_one_line_error(lambda: read_model(path), MemoryError, str(path), "more than 5 MB", "only 160 MB are free")
 
 
 def test_read_model_and_write_model_refuse_bad_paths_and_options(tmp_path):
     for name in ("a.png", "a.npz.gz", "a.h5.xz", "a.gz"):
         (tmp_path / name).write_bytes(b"")
-        expect_one_line_error(
+        check_one_line_error(
             lambda name=name: read_model(tmp_path / name), ValueError, name, "not a model by its suffix"
         )
-    expect_one_line_error(lambda: write_model(tmp_path / "b.txt", POSITIVE), ValueError, "b.txt", "suffix", ".uai")
-    expect_one_line_error(lambda: read_model(tmp_path / "b.uai"), FileNotFoundError, "there is no file", "b.uai")
-    expect_one_line_error(lambda: read_model(tmp_path), IsADirectoryError, "folder")
+    check_one_line_error(lambda: write_model(tmp_path / "b.txt", POSITIVE), ValueError, "b.txt", "suffix", ".uai")
+    check_one_line_error(lambda: read_model(tmp_path / "b.uai"), FileNotFoundError, "there is no file", "b.uai")
+    check_one_line_error(lambda: read_model(tmp_path), IsADirectoryError, "folder")
     (tmp_path / "a.wcsp").write_text("x")
-    expect_one_line_error(
-        lambda: read_model(tmp_path / "a.wcsp", values="log"), ValueError, "option values", "has none"
-    )
+    check_one_line_error(lambda: read_model(tmp_path / "a.wcsp", values="log"), ValueError, "option values", "has none")
     (tmp_path / "a.uai").write_text("x")
-    expect_one_line_error(
+    check_one_line_error(
         lambda: read_model(tmp_path / "a.uai", value="log"), ValueError, "option value;", "evidence, values"
     )
 
 
 def test_write_model_replaces_a_file_only_by_force(tmp_path):
     write_model(tmp_path / "a.uai", POSITIVE)
-    expect_one_line_error(lambda: write_model(tmp_path / "a.uai", SPINS), FileExistsError, "--force")
+    check_one_line_error(lambda: write_model(tmp_path / "a.uai", SPINS), FileExistsError, "--force")
     write_model(tmp_path / "a.uai", SPINS, force=True)
     assert read_model(tmp_path / "a.uai").size == 3
 
@@ -135,7 +133,7 @@ GRAPH = {"unary": np.zeros(5), "label_counts": [2, 3], "edges": [(0, 1)], "table
 def test_an_npz_file_that_makes_no_graph_is_refused(tmp_path, changes, words):
     arrays = {name: array for name, array in (GRAPH | changes).items() if array is not None}
     np.savez(tmp_path / "a.npz", **arrays)
-    expect_one_line_error(lambda: load_model(tmp_path / "a.npz"), ValueError, "a.npz", *words)
+    check_one_line_error(lambda: load_model(tmp_path / "a.npz"), ValueError, "a.npz", *words)
 
 
 def test_model_formats_are_imported_when_they_are_asked_for():

@@ -9,7 +9,7 @@ import pytest
 
 import treefield as tf
 from file_limits import GRAPH, VARIABLE, memory_below, npy
-from one_line import expect_one_line_error
+from one_line import check_one_line_error
 from treefield.io import read_model, save_model, write_model
 from treefield.io.limits import TooLargeError
 
@@ -32,7 +32,7 @@ def npz(path, unary):
 def test_a_member_of_a_model_holds_what_its_header_announces(tmp_path, unary, words):
     npz(tmp_path / "x.npz", unary)
     with memory_below(10_000_000):
-        expect_one_line_error(lambda: read_model(tmp_path / "x.npz"), ValueError, "x.npz", words)
+        check_one_line_error(lambda: read_model(tmp_path / "x.npz"), ValueError, "x.npz", words)
 
 
 def test_a_flipped_bit_in_a_saved_model_is_found(tmp_path):
@@ -41,7 +41,7 @@ def test_a_flipped_bit_in_a_saved_model_is_found(tmp_path):
     data = bytearray(path.read_bytes())
     data[data.index(np.float64(7).tobytes()) + 6] ^= 1
     path.write_bytes(data)
-    expect_one_line_error(lambda: read_model(path), ValueError, "x.npz", "CRC")
+    check_one_line_error(lambda: read_model(path), ValueError, "x.npz", "CRC")
 
 
 def test_hdf5_data_in_other_files_and_repeated_kinds_are_refused(tmp_path):
@@ -59,9 +59,9 @@ def test_hdf5_data_in_other_files_and_repeated_kinds_are_refused(tmp_path):
     assert read_model(write("good.h5", 1, data=np.array([1.0, 2.0]))).unaries[0].tolist() == [1, 2]
     (tmp_path / "values.bin").write_bytes(bytes(16))
     path = write("external.h5", 1, shape=(2,), dtype="f8", external=[(str(tmp_path / "values.bin"), 0, 16)])
-    expect_one_line_error(lambda: read_model(path), ValueError, str(path), "stored in other files")
+    check_one_line_error(lambda: read_model(path), ValueError, str(path), "stored in other files")
     path = write("kinds.h5", 2, data=np.array([1.0, 2.0]))
-    expect_one_line_error(lambda: read_model(path), ValueError, str(path), "a kind of functions twice")
+    check_one_line_error(lambda: read_model(path), ValueError, str(path), "a kind of functions twice")
 
 
 def test_the_limit_on_unpacked_bytes_applies_to_hdf5(tmp_path, monkeypatch):
@@ -72,19 +72,19 @@ def test_the_limit_on_unpacked_bytes_applies_to_hdf5(tmp_path, monkeypatch):
         del file["gm/function-id-16000/values"]
         file.create_dataset("gm/function-id-16000/values", data=np.zeros(100_000), compression="gzip")
     monkeypatch.setenv(VARIABLE, "500kB")
-    expect_one_line_error(lambda: read_model(path), TooLargeError, str(path), "unpacks to 800 kB", VARIABLE)
+    check_one_line_error(lambda: read_model(path), TooLargeError, str(path), "unpacks to 800 kB", VARIABLE)
 
 
 @pytest.mark.parametrize("suffix", [".uai", ".wcsp", ".cfn", ".mc", ".coo", ".qubo", ".bqm", ".npz", ".h5"])
 def test_a_model_path_that_is_not_a_regular_file_is_refused(tmp_path, suffix):
     (tmp_path / f"folder{suffix}").mkdir()
-    expect_one_line_error(lambda: read_model(tmp_path / f"folder{suffix}"), IsADirectoryError, "is a folder")
+    check_one_line_error(lambda: read_model(tmp_path / f"folder{suffix}"), IsADirectoryError, "is a folder")
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / f"pipe{suffix}")
-        expect_one_line_error(lambda: read_model(tmp_path / f"pipe{suffix}"), ValueError, "not a regular file")
+        check_one_line_error(lambda: read_model(tmp_path / f"pipe{suffix}"), ValueError, "not a regular file")
     if pathlib.Path("/dev/zero").exists():
         (tmp_path / f"zero{suffix}").symlink_to("/dev/zero")
-        expect_one_line_error(lambda: read_model(tmp_path / f"zero{suffix}"), ValueError, "not a regular file")
+        check_one_line_error(lambda: read_model(tmp_path / f"zero{suffix}"), ValueError, "not a regular file")
 
 
 @pytest.mark.parametrize("suffix", [".uai", ".wcsp", ".cfn", ".mc", ".coo", ".qubo", ".bqm", ".npz", ".h5"])
@@ -93,4 +93,4 @@ def test_a_sparse_file_of_zeros_is_refused_at_its_first_bytes(tmp_path, suffix):
     with path.open("wb") as file:
         file.truncate(20_000_000_000)
     with memory_below(10_000_000):
-        expect_one_line_error(lambda: read_model(path), ValueError, str(path))
+        check_one_line_error(lambda: read_model(path), ValueError, str(path))

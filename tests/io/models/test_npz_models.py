@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 import treefield as tf
-from one_line import expect_one_line_error
+from one_line import check_one_line_error
 from strategies import grid_models
 from treefield.io import load_model, save_model
 
@@ -111,25 +111,23 @@ def test_what_save_model_writes_can_be_read_with_numpy_alone(tmp_path):
 )
 def test_an_npz_file_that_makes_no_model_is_refused(tmp_path, arrays, words):
     np.savez(tmp_path / "model.npz", **arrays)
-    expect_one_line_error(lambda: load_model(tmp_path / "model.npz"), ValueError, str(tmp_path / "model.npz"), *words)
+    check_one_line_error(lambda: load_model(tmp_path / "model.npz"), ValueError, str(tmp_path / "model.npz"), *words)
 
 
 def test_load_model_does_not_unpickle_objects(tmp_path):
     np.savez(tmp_path / "model.npz", unary=np.array([print, {}], object), potts=1)
-    expect_one_line_error(lambda: load_model(tmp_path / "model.npz"), ValueError, "Python objects")
+    check_one_line_error(lambda: load_model(tmp_path / "model.npz"), ValueError, "Python objects")
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04" + bytes(40)])
 def test_load_model_refuses_a_file_that_is_not_an_archive(tmp_path, content):
     (tmp_path / "model.npz").write_bytes(content)
-    expect_one_line_error(lambda: load_model(tmp_path / "model.npz"), ValueError, "model.npz is not a model")
+    check_one_line_error(lambda: load_model(tmp_path / "model.npz"), ValueError, "model.npz is not a model")
 
 
 def test_load_model_distinguishes_a_missing_file_from_a_folder(tmp_path):
-    expect_one_line_error(
-        lambda: load_model(tmp_path / "model.npz"), FileNotFoundError, "there is no file", "model.npz"
-    )
-    expect_one_line_error(lambda: load_model(tmp_path), IsADirectoryError, "folder")
+    check_one_line_error(lambda: load_model(tmp_path / "model.npz"), FileNotFoundError, "there is no file", "model.npz")
+    check_one_line_error(lambda: load_model(tmp_path), IsADirectoryError, "folder")
 
 
 def test_a_model_header_that_claims_too_much_fails_before_anything_is_allocated(tmp_path):
@@ -138,13 +136,13 @@ def test_a_model_header_that_claims_too_much_fails_before_anything_is_allocated(
     with zipfile.ZipFile(tmp_path / "model.npz", "w") as archive:
         archive.writestr("unary.npy", member)
         archive.writestr("potts.npy", member)
-    expect_one_line_error(lambda: load_model(tmp_path / "model.npz"), ValueError, "too short", "(1000000, 1000000, 10)")
+    check_one_line_error(lambda: load_model(tmp_path / "model.npz"), ValueError, "too short", "(1000000, 1000000, 10)")
 
 
 def test_a_model_that_does_not_fit_into_memory_is_refused(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "model.npz", unary=np.zeros((100, 100, 4)), potts=1)
     monkeypatch.setattr("treefield.io.limits.available_memory", lambda: 300_000)
-    error = expect_one_line_error(lambda: load_model(tmp_path / "model.npz"), MemoryError)
+    error = check_one_line_error(lambda: load_model(tmp_path / "model.npz"), MemoryError)
     assert str(error) == f"{tmp_path / 'model.npz'} unpacks to 320 kB, but only 300 kB of memory are free"
 
 
@@ -153,9 +151,9 @@ def test_save_model_refuses_other_objects_and_writes_nothing(tmp_path):
         pass
 
     mrf = tf.GridMRF(UNARY, tf.Potts(1))
-    expect_one_line_error(lambda: save_model(tmp_path / "m.npz", UNARY), TypeError, "GridMRF", "ndarray")
-    expect_one_line_error(lambda: save_model(tmp_path / "m.png", mrf), ValueError, ".npz")
-    expect_one_line_error(
+    check_one_line_error(lambda: save_model(tmp_path / "m.npz", UNARY), TypeError, "GridMRF", "ndarray")
+    check_one_line_error(lambda: save_model(tmp_path / "m.png", mrf), ValueError, ".npz")
+    check_one_line_error(
         lambda: save_model(tmp_path / "m.npz", tf.GridMRF(UNARY, Own(1))), TypeError, "Own", "Table(V)"
     )
     assert not list(tmp_path.iterdir())

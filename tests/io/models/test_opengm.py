@@ -8,7 +8,7 @@ from hypothesis import given
 
 import treefield as tf
 from graph_files import check_round_trip, check_same_energies, data_file, energy, graph_models, labellings
-from one_line import expect_one_line_error
+from one_line import check_one_line_error
 from treefield.io import read_opengm, write_opengm
 
 h5py = pytest.importorskip("h5py")
@@ -66,8 +66,8 @@ def test_models_of_an_opengm_file_are_chosen_by_name(tmp_path):
     write_opengm(tmp_path / "a.h5", mrf)
     with h5py.File(tmp_path / "a.h5", "a") as file:
         file.copy("gm", "other")
-    expect_one_line_error(lambda: read_opengm(tmp_path / "a.h5"), ValueError, "2 models", "group=", "gm, other")
-    expect_one_line_error(lambda: read_opengm(tmp_path / "a.h5", group="third"), ValueError, "'third'")
+    check_one_line_error(lambda: read_opengm(tmp_path / "a.h5"), ValueError, "2 models", "group=", "gm, other")
+    check_one_line_error(lambda: read_opengm(tmp_path / "a.h5", group="third"), ValueError, "'third'")
     check_same_energies(mrf, read_opengm(tmp_path / "a.h5", group="other"))
     assert energy(mrf, [1]) == 1
 
@@ -99,22 +99,22 @@ def test_models_of_an_opengm_file_are_chosen_by_name(tmp_path):
 )
 def test_a_bad_opengm_model_is_refused(tmp_path, changes, words):
     path = make(tmp_path / "a.h5", **changes)
-    expect_one_line_error(lambda: read_opengm(path), ValueError, str(path), "is not an OpenGM model", *words)
+    check_one_line_error(lambda: read_opengm(path), ValueError, str(path), "is not an OpenGM model", *words)
 
 
 def test_a_file_that_is_not_hdf5_is_refused(tmp_path):
     (tmp_path / "a.h5").write_text("no HDF5")
-    expect_one_line_error(lambda: read_opengm(tmp_path / "a.h5"), ValueError, "a.h5 is not an OpenGM model")
+    check_one_line_error(lambda: read_opengm(tmp_path / "a.h5"), ValueError, "a.h5 is not an OpenGM model")
 
 
 def test_an_opengm_array_that_is_only_claimed_is_not_allocated(tmp_path):
     path = make(tmp_path / "a.h5", factors=None)
     with h5py.File(path, "a") as file:
         file.create_dataset("gm/factors", shape=(2**45,), dtype=np.uint64)
-    expect_one_line_error(lambda: read_opengm(path), ValueError, "claims 35184372088832 numbers", "too short")
+    check_one_line_error(lambda: read_opengm(path), ValueError, "claims 35184372088832 numbers", "too short")
 
 
 def test_opengm_without_h5py_names_the_extra_to_install(tmp_path, monkeypatch):
     path = make(tmp_path / "a.h5")
     monkeypatch.setitem(__import__("sys").modules, "h5py", None)
-    expect_one_line_error(lambda: read_opengm(path), ImportError, "h5py", "treefield[formats]")
+    check_one_line_error(lambda: read_opengm(path), ImportError, "h5py", "treefield[formats]")

@@ -8,7 +8,7 @@ from hypothesis import given
 
 import treefield as tf
 from graph_files import check_round_trip, check_same_energies, data_file, data_models, energy, labellings, spin_models
-from one_line import expect_one_line_error
+from one_line import check_one_line_error
 from treefield.io import (
     max_cut,
     read_bqm,
@@ -172,7 +172,7 @@ def test_bad_spin_model_files_are_refused(tmp_path, read, text, words):
     if not words:
         assert read(path).size == 2
         return
-    expect_one_line_error(lambda: read(path), ValueError, str(path), *words)
+    check_one_line_error(lambda: read(path), ValueError, str(path), *words)
 
 
 @pytest.mark.parametrize(
@@ -186,5 +186,5 @@ def test_bad_spin_model_files_are_refused(tmp_path, read, text, words):
     ],
 )
 def test_models_that_spin_formats_cannot_hold_are_refused(tmp_path, write, mrf, words):
-    expect_one_line_error(lambda: write(tmp_path / "model", mrf), ValueError, "cannot write", *words)
+    check_one_line_error(lambda: write(tmp_path / "model", mrf), ValueError, "cannot write", *words)
     assert not list(tmp_path.iterdir())
