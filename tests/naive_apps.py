@@ -222,7 +222,7 @@ def patch_means(grey, sigma, reach=6, half=2, width=1.2):
     return means, counts
 
 
-def level_means(unary, pairwise, x, levels, temperature, reach=6):
+def level_averages(unary, pairwise, x, levels, temperature, reach=6):
     """The mean of the levels near the label under exp(-cost / temperature), site by site."""
     table = pairwise.weight * pairwise.table(len(levels))
     means = np.empty(x.shape)

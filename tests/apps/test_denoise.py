@@ -9,10 +9,10 @@ import naive_apps
 import treefield as tf
 from odd_images import DTYPES, check_options, check_result, check_same_seed, layouts, of_dtype
 from treefield.apps.denoise import denoise_problem
-from treefield.apps.level_means import level_means
+from treefield.apps.level_model import whole_box
 from treefield.apps.noise import estimate_noise, outlier_costs
-from treefield.apps.patch_means import patch_means
-from treefield.apps.restoration import Costs
+from treefield.apps.patch_means import BORDER, patch_means
+from treefield.apps.restoration import Costs, restoration_model
 
 NOISY = np.random.default_rng(0).integers(0, 256, (6, 7), dtype=np.uint8)
 COLOUR = np.random.default_rng(1).integers(0, 256, (5, 6, 3), dtype=np.uint8)
@@ -294,7 +294,8 @@ def test_salt_and_pepper_on_a_page_is_found_and_its_share_is_in_the_result():
 def test_given_parameters_are_used_even_if_no_noise_is_found():
     page = page_of_text()
     assert np.unique(tf.denoise(page, levels=[0, 128, 255], rng=0)).tolist() == [0, 255]
-    assert (tf.denoise(page, sigma=60, rng=0) != page).any()
+    with pytest.warns(UserWarning, match="sigma=60 is far from the noise of the image, estimated as 0"):
+        assert (tf.denoise(page, sigma=60, rng=0) != page).any()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint16])
@@ -308,31 +309,107 @@ def test_restored_values_lie_between_the_levels(camera, dtype):
     assert error(restored.astype(float)) < error(noisy * scale) / 4
 
 
+def pad(grey):
+    """An image with the border that `patch_means` needs."""
+    sides = [(0, 0)] * (grey.ndim - 2) + [(BORDER, BORDER)] * 2
+    return np.pad(grey.astype(np.float32), sides, mode="symmetric")
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (9, 13), (40, 33)])
 def test_patch_means_are_the_naive_ones(shape):
     grey = np.random.default_rng(3).normal(120, 25, shape)
-    means, counts = patch_means(grey, 20.0)
+    means, counts = patch_means(pad(grey), 20.0)
     expected_means, expected_counts = naive_apps.patch_means(grey, 20.0)
     np.testing.assert_allclose(means, expected_means, rtol=1e-4)
     np.testing.assert_allclose(counts, expected_counts, rtol=1e-3)
 
 
 def test_patch_means_do_not_depend_on_threads():
-    grey = np.random.default_rng(4).normal(120, 25, (2, 80, 50))
+    grey = pad(np.random.default_rng(4).normal(120, 25, (2, 80, 50)))
     for one, two in zip(patch_means(grey, 20.0, threads=1), patch_means(grey, 20.0, threads=3), strict=True):
         np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (4, 5), (3, 2, 4)])
-def test_level_means_are_the_naive_ones(shape):
+def level_model(image, **costs):
+    """The model of an image, and the image as a channel."""
+    model, _ = restoration_model([image], image.min(), image.max(), costs.pop("levels", None), Costs(**costs))
+    return model
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+@pytest.mark.parametrize("shape", [(1, 1), (4, 5), (40, 33), (3, 8, 9)])
+def test_costs_and_values_between_the_levels_are_the_naive_ones(shape, dtype):
     rng = np.random.default_rng(5)
-    levels = np.linspace(0, 255, 9)
-    unary, x = rng.random((*shape, 9)) * 40, rng.integers(9, size=shape)
-    pairwise = tf.TruncatedLinear(0.3, 60, values=levels)
-    means = level_means(unary, pairwise, x, levels, 7.0)
-    np.testing.assert_allclose(means, naive_apps.level_means(unary, pairwise, x, levels, 7.0), rtol=1e-4)
+    image = rng.integers(0, 256, shape).astype(dtype) / (1 if dtype == np.uint8 else 255)
+    image = image.astype(dtype)
+    model = level_model(image, sigma=30 if dtype == np.uint8 else 30 / 255, data="patches", levels=9)
+    box = whole_box(shape)
+    unary, levels = model.unary(image, box), model.scale.to_levels(model.values)
+    planes = model.scale.to_levels(image).reshape(-1, *shape[-2:])
+    pairs = [naive_apps.patch_means(plane, model.data.sigma) for plane in planes]
+    means, counts = (np.array(arrays).reshape(shape) for arrays in zip(*pairs, strict=True))
+    most = model.data.tau[np.round(model.scale.to_levels(image)).astype(int), 0]
+    confidence = np.minimum(counts**0.7, model.data.sigma**2)[..., None]
+    expected = np.minimum(confidence * (means[..., None] - levels) ** 2, most[..., None])
+    np.testing.assert_allclose(unary, expected, rtol=2e-3, atol=0.51)
+    x = rng.integers(len(levels), size=shape)
+    restored = model.restore(image, x, box)
+    averages = naive_apps.level_averages(expected, model.pairwise, x, levels, model.data.nat)
+    np.testing.assert_allclose(model.scale.to_levels(restored), averages, atol=0.6)
 
 
-def test_patches_need_a_whole_image():
-    with pytest.raises(ValueError, match='data="patches" goes with denoise'):
-        tf.denoise_tiled(NOISY, data="patches", tile=4)
+@pytest.mark.parametrize("data", ["patches", "squared"])
+@pytest.mark.parametrize("prepared", [False, True])
+def test_costs_and_values_of_a_box_are_those_of_the_whole_image(data, prepared):
+    rng = np.random.default_rng(6)
+    image = np.clip(rng.normal(120, 30, (90, 70)), 0, 255).astype(np.float32) / 255
+    image[rng.random(image.shape) < 0.1] = 1
+    model = level_model(image, data=data)
+    x = rng.integers(len(model.values), size=image.shape)
+    box = (slice(37, 71), slice(11, 60))
+    costs, values = model.unary(image, whole_box(image.shape)), model.restore(image, x, whole_box(image.shape))
+    own = model.prepared(image) if prepared else model
+    np.testing.assert_array_equal(own.unary(image, box), costs[box])
+    np.testing.assert_array_equal(own.restore(image, x, box), values[box])
+
+
+@pytest.mark.parametrize("channels", [None, 3])
+def test_large_image_is_denoised_tile_by_tile_to_the_same_quality(camera, channels):
+    clean = camera if channels is None else np.stack([camera] * channels, axis=-1)
+    noisy = np.clip(np.random.default_rng(7).normal(clean, 20), 0, 255).astype(np.uint8)
+    axis = None if channels is None else -1
+    whole = tf.denoise(noisy, channel_axis=axis, rng=0)
+    tiled, res = tf.denoise(noisy, channel_axis=axis, rng=0, memory_limit="8 MB", full_output=True)
+    assert tiled.shape == noisy.shape and tiled.dtype == noisy.dtype
+    assert abs(psnr(tiled, clean) - psnr(whole, clean)) < 0.05
+    assert len(res.mrf) == (channels or 1) and all(isinstance(mrf, tf.TiledMRF) for mrf in res.mrf)
+    labels = res.x.reshape(len(res.mrf), *res.mrf[0].shape)
+    assert res.fun == sum(mrf.energy(x) for mrf, x in zip(res.mrf, labels, strict=True))
+    assert res.success and 0 <= res.gap < 0.05 and str(res.noise).startswith("Gaussian")
+
+
+def test_tiled_denoising_does_not_depend_on_threads(camera):
+    noisy = np.clip(np.random.default_rng(8).normal(camera, 20), 0, 255).astype(np.uint8)
+    one, two = (tf.denoise(noisy, rng=0, memory_limit="8 MB", threads=threads) for threads in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_methods_that_need_the_whole_model_get_it(camera):
+    noisy = np.clip(np.random.default_rng(9).normal(camera[:64, :64], 20), 0, 255).astype(np.uint8)
+    _, res = tf.denoise(noisy, rng=0, memory_limit="1 MB", method="trw", maxiter=2, full_output=True)
+    assert isinstance(res.mrf, tf.GridMRF)
+
+
+@pytest.mark.parametrize(("name", "value"), [("sigma", 200), ("sigma", 2), ("weight", 0.1)])
+def test_parameter_far_from_the_estimate_warns_at_the_callers_line(camera, name, value):
+    noisy = np.clip(np.random.default_rng(10).normal(camera[:64, :64], 20), 0, 255).astype(np.uint8)
+    with pytest.warns(UserWarning, match=f"{name}={value} is far from") as caught:
+        tf.denoise(noisy, rng=0, **{name: value})
+    assert caught[0].filename == __file__
+
+
+def test_time_limit_in_the_message_is_the_one_that_was_asked_for(camera):
+    noisy = np.clip(np.random.default_rng(11).normal(camera[:64, :64], 20), 0, 255).astype(np.uint8)
+    for memory in (None, "3 MB"):
+        _, res = tf.denoise(noisy, rng=0, time_limit=0.01, tol=0, full_output=True, memory_limit=memory)
+        assert "time_limit = 0.01 s reached" in res.message

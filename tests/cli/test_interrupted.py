@@ -249,5 +249,5 @@ def test_a_second_ctrl_c_while_the_output_is_packed_leaves_no_file(tmp_path, gre
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_labels_become_an_image_waits_until_it_is_written(tmp_path, grey, number):
     write_image(tmp_path / "in.png", grey)
-    assert signalled(tmp_path, "out.tif", "apps.denoise_tiled", "_labels_kept_if_not_written", number) == 130
+    assert signalled(tmp_path, "out.tif", "apps.denoise_tiled", "_LabelFile.writing", number) == 130
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.png", "out.tif"]

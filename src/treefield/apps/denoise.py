@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Literal, Unpack, overload
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from treefield.apps.image_arrays import as_channels_first, from_channels_first
 from treefield.apps.keywords import ChannelAxis, Data, DenoiseKeywords, Smoothness
+from treefield.apps.large_denoising import LargeDenoising, search_bytes, search_memory
+from treefield.apps.level_model import LevelModel
+from treefield.apps.noise import Noise
 from treefield.apps.problem import Problem, check_options
-from treefield.apps.restoration import Costs, restoration_problem
+from treefield.apps.restoration import Costs, restoration_model, restoration_problem
 from treefield.models.grid import GridMRF
 from treefield.protocols import Callback, Seed
 from treefield.results import MAPResult
+from treefield.solvers.loop import Timer
+from treefield.tiling.search import METHODS
 
 
 @overload
@@ -39,6 +46,7 @@ def denoise(
     cutoff: float | None = None,
     sigma: float | None = None,
     channel_axis: ChannelAxis = "auto",
+    memory_limit: float | str | None = None,
     time_limit: float | None = None,
     tol: float | None = None,
     callback: Callback | None = None,
@@ -84,9 +92,14 @@ def denoise(
     channel_axis : int, optional
         The axis of the colours, each of which is restored separately. By default there is none; an image of shape
         (M, N, 3) or (M, N, 4) then raises, unless None says that it is a volume.
+    memory_limit : int or str, optional
+        Bytes, or text such as "500 MB", for the search: by default 2 GB, or less if less is free. An image whose model
+        needs more is searched tile by tile, by "auto", "t_icm" or "t_ils". Other methods, and a search with `x0` or
+        `checkpoint`, need the whole model in memory.
     time_limit, tol, callback, rng
         As in `minimize`, whose other keywords are accepted as well: `method`, `maxiter`, `threads`, `progress`, ... The
-        default of `tol` is 1e-3.
+        time includes that for building the model. The default of `tol` is 5e-3 if restored values lie between the
+        levels, otherwise 1e-3.
     full_output : bool
         Return the result of `minimize` as well.
 
@@ -96,7 +109,7 @@ def denoise(
     res : MAPResult
         Only with `full_output`. Its labelling `x` holds indices of the levels, with the channels stacked along the
         first axis; `mrf` is the model and `noise` the estimate of the noise. Energies are in grey levels: d is 255 from
-        black to white for every dtype.
+        black to white for every dtype. For a large image `mrf` is a list of `TiledMRF`, one for each channel.
 
     Examples
     --------
@@ -112,18 +125,58 @@ def denoise(
     """
     check_options(denoise, options)
     costs = Costs(data, tau, smoothness, weight, cutoff, sigma)
-    problem = denoise_problem(image, levels=levels, costs=costs, channel_axis=channel_axis)
+    problem = plan_denoising(image, levels, costs, channel_axis, memory_limit, options)
     return problem.solve(full_output, time_limit=time_limit, tol=tol, callback=callback, rng=rng, **options)
 
 
 def denoise_problem(
     image: ArrayLike, *, levels: ArrayLike | None = None, costs: Costs | None = None, channel_axis: ChannelAxis = "auto"
 ) -> Problem[GridMRF]:
-    """The problem that `denoise` solves."""
+    """The problem that `denoise` solves, in memory."""
+    return _in_memory(*_model_of(image, levels, Costs() if costs is None else costs, channel_axis))
+
+
+def plan_denoising(
+    image: ArrayLike,
+    levels: ArrayLike | None,
+    costs: Costs,
+    channel_axis: ChannelAxis,
+    memory_limit: float | str | None,
+    options: Mapping[str, object],
+) -> Problem[GridMRF] | LargeDenoising:
+    """The problem that `denoise` solves: in memory if the limit allows it, or if the `options` of the search need it;
+    otherwise tile by tile."""
+    posed = _model_of(image, levels, costs, channel_axis)
+    limit = search_memory(memory_limit)
+    fits_tiles = options.get("method", "auto") in METHODS and not options.keys() & {"checkpoint", "x0"}
+    if posed.model is None or not fits_tiles or search_bytes(posed.array.size, posed.model) <= limit:
+        return _in_memory(*posed)
+    return LargeDenoising(posed.array, posed.model, posed.noise, posed.output, posed.timer, limit)
+
+
+class _Posed(NamedTuple):
+    """An image, channels first, with its model, None if there is no noise."""
+
+    array: np.ndarray
+    model: LevelModel | None
+    noise: Noise
+    output: Callable[[np.ndarray], np.ndarray]  # an image with channels first as it was given
+    timer: Timer
+
+
+def _model_of(image: ArrayLike, levels: ArrayLike | None, costs: Costs, channel_axis: ChannelAxis) -> _Posed:
+    timer = Timer()
     array, dtype = as_channels_first(image, "image", channel_axis), np.asarray(image).dtype
-    problem = restoration_problem(array, levels, Costs() if costs is None else costs)
+    model, noise = restoration_model(list(array), array.min(), array.max(), levels, costs)
+    return _Posed(array, model, noise, lambda x: from_channels_first(x, channel_axis, dtype), timer)
 
-    def output(x: np.ndarray) -> np.ndarray:
-        return from_channels_first(problem.output(x), channel_axis, dtype)
 
-    return Problem(problem.mrf, output, details=problem.details)
+def _in_memory(
+    array: np.ndarray,
+    model: LevelModel | None,
+    noise: Noise,
+    output: Callable[[np.ndarray], np.ndarray],
+    timer: Timer,
+) -> Problem[GridMRF]:
+    problem = restoration_problem(array, model, noise)
+    return dataclasses.replace(problem, output=lambda x: output(problem.output(x)), preparation=timer.seconds())

@@ -15,6 +15,7 @@ from treefield.models.grid import GridMRF
 from treefield.results import MAPResult, amend_result
 from treefield.solvers.minimize import check_method_keywords, minimize, takes
 from treefield.tiling.model import TiledMRF
+from treefield.validation import as_non_negative
 
 TOL = 1e-3  # no smaller gap can be seen in a picture
 
@@ -35,6 +36,11 @@ def round_to_ten_bits(weight: float) -> float:
     return math.ldexp(round(mantissa * _MANTISSA) / _MANTISSA, exponent)
 
 
+def name_limit(res: MAPResult, left: float | None, asked: float) -> MAPResult:
+    """The result of a search that had `left` seconds, with a message that names the limit that was asked for."""
+    return amend_result(res, message=res.message.replace(f"time_limit = {left:g} s", f"time_limit = {asked:g} s"))
+
+
 ModelT = TypeVar("ModelT", bound=GridMRF | GraphMRF | TiledMRF)
 
 
@@ -42,7 +48,8 @@ ModelT = TypeVar("ModelT", bound=GridMRF | GraphMRF | TiledMRF)
 class Problem(Generic[ModelT]):
     """A model, the answer that a labelling of it stands for, and optionally a labelling to start from.
 
-    `tol` is the default of the keyword of `minimize`.
+    `tol` is the default of the keyword of `minimize`, and `preparation` the seconds that building the model took, which
+    count for its `time_limit`.
     """
 
     mrf: ModelT
@@ -50,6 +57,7 @@ class Problem(Generic[ModelT]):
     start: np.ndarray | None = None
     details: dict[str, object] = dataclasses.field(default_factory=dict)  # further attributes of the result
     tol: float = TOL
+    preparation: float = 0.0
 
     def example_output(self) -> np.ndarray:
         """The answer for the last label everywhere: it has the shape, dtype and greatest value of any answer."""
@@ -61,6 +69,10 @@ class Problem(Generic[ModelT]):
         names = takes(method)
         if options.get("tol") is None and method in _METHODS_WITH_GAP:
             options["tol"] = self.tol
+        asked = options.get("time_limit")
+        if asked is not None:
+            asked = as_non_negative(asked, "time_limit", infinite=True)
+            options["time_limit"] = left = max(0.0, asked - self.preparation)
         if options.get("x0") is None:
             options.pop("x0", None)
             if self.start is not None and "x0" in names:
@@ -68,7 +80,10 @@ class Problem(Generic[ModelT]):
         if "rng" not in names:  # the method draws nothing
             options.pop("rng", None)
         search: Callable[..., MAPResult] = minimize  # it checks the keywords itself
-        return amend_result(search(self.mrf, **options), mrf=self.mrf, **self.details)
+        res = search(self.mrf, **options)
+        if asked is not None:
+            res = name_limit(res, left, asked)
+        return amend_result(res, mrf=self.mrf, **self.details)
 
     @overload
     def solve(self, full_output: Literal[False], **options: object) -> np.ndarray: ...

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import pathlib
-from collections.abc import Iterator, Sequence
-from itertools import repeat
-from typing import NamedTuple, Protocol, get_args
+from collections.abc import Sequence
+from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,25 +19,20 @@ from treefield.apps import keywords
 from treefield.apps.grey_levels import GreyScale, grey_scale
 from treefield.apps.harmonic import harmonic_fill
 from treefield.apps.image_arrays import stack_channels
-from treefield.apps.level_means import level_means
+from treefield.apps.level_model import Channel, DataCost, LevelModel, whole_box
 from treefield.apps.noise import (
     GREY_LEVELS,
     SUPPORTING,
     Noise,
     central_box,
-    count_support,
     estimate_noise,
-    nearest_level,
     outlier_costs,
     support_costs,
 )
-from treefield.apps.patch_means import patch_means
-from treefield.apps.problem import Problem, round_to_ten_bits
+from treefield.apps.problem import TOL, Problem, round_to_ten_bits
 from treefield.models.grid import GridMRF
 from treefield.models.pairwise import Potts, TruncatedLinear, TruncatedQuadratic
-from treefield.tiling.array_protocols import Box
-from treefield.tiling.model import TiledMRF
-from treefield.validation import all_integral, as_choice, as_count, as_non_negative, as_positive, as_real_array
+from treefield.validation import as_choice, as_count, as_non_negative, as_positive, as_real_array, warn_caller
 
 DATA = get_args(keywords.Data)
 SMOOTHNESS = get_args(keywords.Smoothness)
@@ -54,9 +47,12 @@ INPAINT_CUTOFF = 60.0
 _MIN_SIGMA = 3.0  # of the model: less is texture
 _MAX_SIGMA = 1e6
 _LEVELS_PER_SIGMA = 4
-_COARSE_NAT = 64.0
-_CONFIDENCE = 0.7  # power of the number of pixels in a mean: 1 if similar patches were equal but for their noise
 _MAX_DIFFERENCE = 1e12
+_TOL_BETWEEN_LEVELS = 5e-3
+_MIN_ESTIMATED = 32  # pixels along each side of an image whose estimates can be relied on
+_FAR_SIGMA, _FAR_WEIGHT = 3.0, 20.0  # factors between a given value and the estimate at which a warning is due
+
+NO_NOISE = "no noise found: the image is returned unchanged"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,89 +111,61 @@ class LevelCosts:
     sigma: float | None
 
 
-class Channel(Protocol):
-    """A channel of an image larger than memory."""
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-
-    @property
-    def dtype(self) -> np.dtype: ...
-
-    def __getitem__(self, box: Box, /) -> np.ndarray: ...
-
-
-class Tiling(NamedTuple):
-    """Parameters of `TiledMRF`."""
-
-    tile: int | Sequence[int] | None
-    memory_limit: int
-    store: pathlib.Path | None = None
-
-
-def restoration_problem(image: np.ndarray, levels: ArrayLike | None, costs: Costs) -> Problem[GridMRF]:
-    """The problem of removing the noise from an image with channels first."""
-    scale = grey_scale(image)
-    noise = estimate_noise(scale.to_levels(image))
+def restoration_problem(image: np.ndarray, model: LevelModel | None, noise: Noise) -> Problem[GridMRF]:
+    """The problem of removing the noise from an image with channels first, given its model if there is noise."""
     details: dict[str, object] = {"noise": noise}
-    if noise.is_none and levels is None and costs == Costs():
-        details["message"] = "no noise found: the image is returned unchanged"
+    if model is None:
+        details["message"] = NO_NOISE
         nothing = GridMRF(np.zeros((*(1 for _ in image.shape[1:]), 1), np.uint16), Potts(1))
         return Problem(nothing, lambda x: image.copy(), details=details)
-    is_plain = noise.has_impulses or costs.tau is not None
-    level_costs = costs.in_grey_levels(scale, "squared" if is_plain else "patches")
-    data = _data_cost(level_costs, noise)
-    values = intensity_levels(image, _default_levels(image, scale, data.sigma) if levels is None else levels)
-    pairwise = _pairwise(level_costs, data.nat, scale.to_levels(values))
-    stacked, weights = stack_channels(image)
-    if level_costs.data != "patches":
-        support = None
-        if noise.has_impulses:
-            support = count_support(scale.to_levels(image), SUPPORTING + noise.sigma).reshape(stacked.shape)
-        mrf = GridMRF(_unary(stacked, values, scale, data, support), pairwise, weights=weights)
-        return Problem(mrf, lambda x: values.astype(image.dtype)[x].reshape(image.shape), details=details)
-    unary = patch_costs(scale.to_levels(image), scale.to_levels(values), data)
-    mrf = GridMRF(unary.reshape(*stacked.shape, -1), pairwise, weights=weights)
-    is_list = levels is not None and np.ndim(levels) > 0
+    box, (stacked, weights) = whole_box(image.shape[1:]), stack_channels(image)
+    models = [model.prepared(channel) for channel in image]
+    unary = np.concatenate([own.unary(channel, box) for own, channel in zip(models, image, strict=True)])
+    mrf = GridMRF(unary.reshape(*stacked.shape, -1), model.pairwise, weights=weights)
 
     def output(x: np.ndarray) -> np.ndarray:
         labels = x.reshape(image.shape)
-        if is_list:
-            return values.astype(image.dtype)[labels]
-        grey = scale.to_levels(values)
-        means = [level_means(*one, grey, data.nat) for one in zip(unary, repeat(pairwise), labels, strict=False)]
-        return scale.from_levels(np.stack(means), values[0], values[-1], image.dtype)
+        channels = zip(models, image, labels, strict=True)
+        return np.stack([own.restore(channel, label, box) for own, channel, label in channels])
 
-    return Problem(mrf, output, details=details)
+    return Problem(mrf, output, details=details, tol=tolerance(model))
 
 
-def tiled_restoration_problems(
-    channels: Sequence[Channel],
-    low: np.generic,
-    high: np.generic,
-    levels: ArrayLike | None,
-    costs: Costs,
-    tiling: Tiling,
-) -> Iterator[Problem[TiledMRF]]:
-    """The same problem for each channel of an image larger than memory, as tiled models.
+def restoration_model(
+    channels: Sequence[Channel], low: np.generic, high: np.generic, levels: ArrayLike | None, costs: Costs
+) -> tuple[LevelModel | None, Noise]:
+    """The model of an image whose values go from `low` to `high`, and its noise, which is estimated in its centre.
 
-    The values of all channels go from `low` to `high`. The `output` of a problem takes the labels of any box.
+    There is no model if there is no noise, and no parameter was given.
     """
-    shape, dtype = channels[0].shape, channels[0].dtype
-    extremes = np.array([low, high], dtype)
+    extremes = np.array([low, high], channels[0].dtype)
     scale = grey_scale(extremes)
-    level_costs = _without_patches(costs.in_grey_levels(scale, "squared"))
-    sample = np.stack([channel[central_box(shape)] for channel in channels])
-    data = _data_cost(level_costs, estimate_noise(scale.to_levels(sample)))
+    centre = central_box(channels[0].shape)
+    noise = estimate_noise(scale.to_levels(np.stack([channel[centre] for channel in channels])))
+    if noise.is_none and levels is None and costs == Costs():
+        return None, noise
+    is_plain = noise.has_impulses or costs.tau is not None
+    level_costs = costs.in_grey_levels(scale, "squared" if is_plain else "patches")
+    data = _data_cost(level_costs, noise)
     values = intensity_levels(extremes, _default_levels(extremes, scale, data.sigma) if levels is None else levels)
     pairwise = _pairwise(level_costs, data.nat, scale.to_levels(values))
-    for channel in channels:
+    if costs.tau is None and min(channels[0].shape[-2:]) >= _MIN_ESTIMATED:
+        _warn_if_far(costs, level_costs, noise, data, scale)
+    is_patches, is_list = level_costs.data == "patches", levels is not None and np.ndim(levels) > 0
+    model = LevelModel(
+        values,
+        scale,
+        data,
+        pairwise,
+        similar=SUPPORTING + noise.sigma if noise.has_impulses and not is_patches else None,
+        is_between=is_patches and not is_list,
+    )
+    return model, noise
 
-        def unary(box: Box, channel: Channel = channel) -> np.ndarray:
-            return _unary(channel[box], values, scale, data)
 
-        mrf = TiledMRF(unary, pairwise, shape=shape, n_labels=len(values), **tiling._asdict())
-        yield Problem(mrf, lambda x: values.astype(dtype)[x])
+def tolerance(model: LevelModel) -> float:
+    """The default gap at which a search may end: means over levels change less than labels do."""
+    return _TOL_BETWEEN_LEVELS if model.is_between else TOL
 
 
 def fill_problem(image: np.ndarray, hole: np.ndarray, levels: ArrayLike, costs: Costs) -> Problem[GridMRF]:
@@ -210,9 +178,10 @@ def fill_problem(image: np.ndarray, hole: np.ndarray, levels: ArrayLike, costs: 
     stacked, weights = stack_channels(image)
     noise = estimate_noise(np.where(hole, 0, scale.to_levels(image)), hole)
     data = _data_cost(_without_patches(level_costs), noise)
-    unary = _unary(stacked, values, scale, data)
-    unary[np.broadcast_to(hole, image.shape).reshape(stacked.shape)] = 0
-    mrf = GridMRF(unary, _pairwise(level_costs, data.nat, scale.to_levels(values)), weights=weights)
+    model = LevelModel(values, scale, data, _pairwise(level_costs, data.nat, scale.to_levels(values)))
+    unary = np.stack([model.unary(channel, whole_box(hole.shape)) for channel in image])
+    unary[:, hole] = 0
+    mrf = GridMRF(unary.reshape(*stacked.shape, -1), model.pairwise, weights=weights)
     start = nearest_index(values, harmonic_fill(image, hole)).reshape(stacked.shape)
     return Problem(mrf, lambda x: values.astype(image.dtype)[x].reshape(image.shape), start)
 
@@ -260,33 +229,6 @@ def _as_levels(levels: ArrayLike, image: np.ndarray) -> np.ndarray:
     return values
 
 
-@dataclasses.dataclass(frozen=True)
-class DataCost:
-    """The cost of differing from the observed value, truncated at a maximum that depends on that value.
-
-    Attributes
-    ----------
-    kind : "patches", "squared" or "absolute"
-    tau : (256, 9) array
-        The maximum for each observed grey level and number of neighbours that support it.
-    nat : float
-        The cost that corresponds to one nat of log probability.
-    sigma : float
-        The standard deviation of the noise, in grey levels.
-    """
-
-    kind: str
-    tau: np.ndarray
-    nat: float
-    sigma: float
-
-    def __call__(self, difference: np.ndarray, observed: np.ndarray, support: np.ndarray | int = 0) -> np.ndarray:
-        """The costs of all levels, from their differences to the observed value, along the last axis; `support` is the
-        number of neighbours that support it."""
-        most = self.tau[observed, support][..., None]
-        return np.minimum(difference if self.kind == "absolute" else difference * difference, most)
-
-
 def _data_cost(costs: LevelCosts, noise: Noise) -> DataCost:
     sigma = max(noise.sigma, _MIN_SIGMA) if costs.sigma is None else costs.sigma
     nat = sigma / np.sqrt(2) if costs.data == "absolute" else 2 * sigma**2
@@ -303,67 +245,43 @@ def _without_patches(costs: LevelCosts) -> LevelCosts:
     return costs
 
 
-def label_count(image: np.ndarray, levels: ArrayLike | None, costs: Costs) -> int:
-    """The number of labels of `restoration_problem`, without its work."""
-    scale = grey_scale(image)
-    data = _data_cost(costs.in_grey_levels(scale, "squared"), estimate_noise(scale.to_levels(image)))
-    return len(intensity_levels(image, _default_levels(image, scale, data.sigma) if levels is None else levels))
-
-
 def _default_levels(image: np.ndarray, scale: GreyScale, sigma: float) -> int:
     """The default number of levels: a quarter of sigma apart."""
     span = float(np.ptp(scale.to_levels(np.array([image.min(), image.max()]))))
     return min(GREY_LEVELS, max(2, math.ceil(_LEVELS_PER_SIGMA * span / sigma) + 1))
 
 
-def patch_costs(grey: np.ndarray, levels: np.ndarray, cost: DataCost) -> np.ndarray:
-    """The cost of every level at every pixel (..., label), from the means of pixels with similar patches.
+def _warn_if_far(costs: Costs, level_costs: LevelCosts, noise: Noise, data: DataCost, scale: GreyScale) -> None:
+    """Warn of parameters that are far from what the image suggests: they may be in other units."""
+    if costs.sigma is not None and level_costs.sigma is not None:
+        sigma, estimate = level_costs.sigma, max(noise.sigma, _MIN_SIGMA)
+        if not estimate / _FAR_SIGMA <= sigma <= estimate * _FAR_SIGMA:
+            warn_caller(
+                f"sigma={costs.sigma:g} is far from the noise of the image, estimated as "
+                f"{noise.sigma * scale.unit:.3g} in the units of {scale.image}"
+            )
+    if costs.weight and level_costs.weight is not None:
+        weight = _default_weight(level_costs, data.nat)
+        if not weight / _FAR_WEIGHT <= level_costs.weight <= weight * _FAR_WEIGHT:
+            usual = costs.weight * (weight / level_costs.weight)
+            warn_caller(
+                f"weight={costs.weight:g} is far from {usual:.3g}, which the noise of the image suggests in the units "
+                f"of {scale.image}"
+            )
 
-    In uint16, half the memory of float32, where rounding to integers is far less than a nat.
-    """
-    means, counts = patch_means(grey, cost.sigma)
-    confidence = np.minimum(counts**_CONFIDENCE, max(cost.sigma, 1.0) ** 2)
-    is_coarse = cost.nat >= _COARSE_NAT and cost.tau[:, 0].max() < 2**16
-    costs = np.empty((*grey.shape, len(levels)), np.uint16 if is_coarse else np.float32)
-    for row in np.ndindex(grey.shape[:-1]):
-        difference = np.sqrt(confidence[row])[:, None] * np.abs(means[row][:, None] - levels)
-        values = cost(difference, nearest_level(grey[row]))
-        costs[row] = np.round(values) if is_coarse else values
-    return costs
+
+def _default_weight(costs: LevelCosts, nat: float) -> float:
+    """The default weight of the pairwise cost. All kinds have the same maximum."""
+    maximum = nat * costs.cutoff / _TYPICAL_DIFFERENCE[costs.data]
+    return maximum / {"potts": 1.0, "linear": costs.cutoff, "quadratic": costs.cutoff * costs.cutoff}[costs.smoothness]
 
 
 def _pairwise(costs: LevelCosts, nat: float, grey: np.ndarray) -> Potts | TruncatedLinear | TruncatedQuadratic:
-    """The pairwise cost of levels at these grey levels. By default all kinds have the same maximum."""
-    maximum = nat * costs.cutoff / _TYPICAL_DIFFERENCE[costs.data]
-    square = costs.cutoff * costs.cutoff
-    defaults = {"potts": maximum, "linear": maximum / costs.cutoff, "quadratic": maximum / square}
-    weight = round_to_ten_bits(defaults[costs.smoothness]) if costs.weight is None else costs.weight
+    """The pairwise cost of levels at these grey levels."""
+    weight = round_to_ten_bits(_default_weight(costs, nat)) if costs.weight is None else costs.weight
     values = None if np.array_equal(np.diff(grey), np.ones(len(grey) - 1)) else grey
     if costs.smoothness == "potts":
         return Potts(weight)
     if costs.smoothness == "linear":
         return TruncatedLinear(weight, costs.cutoff, values)
-    return TruncatedQuadratic(weight, square, values)
-
-
-def _unary(
-    image: np.ndarray, values: np.ndarray, scale: GreyScale, cost: DataCost, support: np.ndarray | None = None
-) -> np.ndarray:
-    """The cost of every level at every pixel; of an integer dtype if all costs of an 8-bit image are integers.
-
-    `support` is the number of neighbours that support it of each pixel; without it no outlier is supported.
-    """
-    levels = scale.to_levels(values)
-    if image.dtype.kind in "bu" and image.dtype.itemsize == 1:  # few values: look them up
-        observed = scale.to_levels(np.arange(256))
-        difference, numbers = np.abs(observed[:, None] - levels), range(1 if support is None else 9)
-        table = np.stack([cost(difference, nearest_level(observed), number) for number in numbers])
-        fits_uint16 = all_integral(table) and table.max() < 2**16
-        dtype = np.uint16 if fits_uint16 else np.float32  # never uint8, which would compile the kernels again
-        return table.astype(dtype)[0 if support is None else support, image.astype(np.uint8)]
-    unary = np.empty((*image.shape, len(values)), np.float32)
-    for row in range(len(image)):
-        observed = scale.to_levels(image[row])
-        neighbours = 0 if support is None else support[row]
-        unary[row] = cost(np.abs(observed[..., None] - levels), nearest_level(observed), neighbours)
-    return unary
+    return TruncatedQuadratic(weight, costs.cutoff * costs.cutoff, values)

@@ -30,6 +30,7 @@ from treefield.tiling.stores import discard, label_store
 from treefield.tiling.tiles import Tile, expand, halo_of, tile_boxes
 from treefield.validation import as_byte_count, as_callable, as_count, as_real_array, check_labels
 
+AT_ONCE = 2  # tiles that are searched at once, at most: they share the memory
 MIN_SIDE = 4  # sites along a side of a tile
 _STEP = 64  # default sides are multiples of this
 _PROBE = 64  # sites along a side of the box whose costs show how much memory a site needs
@@ -63,7 +64,8 @@ class TiledMRF:
         The sides of a tile, in sites: at most that, at least 4. By default the chunks of a Dask array, otherwise the
         largest that `memory_limit` allows.
     memory_limit : int or str
-        Bytes, or text such as "500 MB", for the search of a tile. Python and its libraries need some 250 MB besides.
+        Bytes, or text such as "500 MB", for the search of two tiles at once. Python and its libraries need some 250 MB
+        besides.
     store : path or array, optional
         Where a search writes its labelling: a new .npy file or .zarr folder, or an array of the grid's shape with
         integers that hold all labels. By default a new array in memory. The next search overwrites an array. If the
@@ -164,17 +166,11 @@ class TiledMRF:
             forbidden += count
         return math.fsum(sums), forbidden
 
-    def between_tiles(self, x: ReadableArray) -> tuple[float, int, float]:
-        """The cost of all edges between tiles: its finite part, the number of forbidden costs, and a lower bound.
-
-        The bound holds for any labelling.
-        """
-        costs = []
-        for box in self.tiles:
-            tile = self.read_tile(box, x, has_after=False, has_unary=False)
-            costs.append(tile.between(tile.own))
-        finite, forbidden, least = zip(*costs, strict=True)
-        return math.fsum(finite), sum(forbidden), math.fsum(least)
+    def between_tiles(self, x: ReadableArray) -> list[tuple[float, int, float]]:
+        """The cost of the edges between each tile and those before it: its finite part, the number of forbidden costs,
+        and a lower bound, which holds for any labelling."""
+        tiles = (self.read_tile(box, x, has_after=False, has_unary=False) for box in self.tiles)
+        return [tile.between(tile.own) for tile in tiles]
 
     def energy(self, x: ReadableArray | ArrayLike) -> float:
         """The energy of a labelling, any array that can be sliced; inf if it contains a forbidden cost."""
@@ -230,9 +226,9 @@ class TiledMRF:
         need = probe.backend.search_bytes()["auto", "auto"] / probe.size
         # the costs as they are read, and with those of the edges around them absorbed
         need += self.n_labels * (probe.unary.itemsize + probe.backend.dtype.itemsize) + 4 * LABELLINGS
-        side = int((self._limit / need) ** (1 / len(self.shape)))
+        side = int((self._limit / (AT_ONCE * need)) ** (1 / len(self.shape)))
         if side < MIN_SIDE:
-            least = math.ceil(need * MIN_SIDE ** len(self.shape))
+            least = math.ceil(AT_ONCE * need * MIN_SIDE ** len(self.shape))
             raise ValueError(f"memory_limit = {self._limit} bytes is too little: the smallest tile needs {least}")
         return side - side % _STEP if side > _STEP else side
 

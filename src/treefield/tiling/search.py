@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import cast
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,14 +22,16 @@ from treefield.solvers.interrupt import Interrupts
 from treefield.solvers.loop import Loop, Timer
 from treefield.solvers.progress import Bar
 from treefield.tiling.array_protocols import Box, LabelStore, ReadableArray, as_readable, check_shape
-from treefield.tiling.model import TiledMRF
+from treefield.tiling.model import AT_ONCE, TiledMRF
 from treefield.tiling.stores import FileArray
 from treefield.tiling.tiles import Tile, border_boxes, is_touching, tile_boxes
-from treefield.validation import as_choice, label_dtype
+from treefield.validation import as_choice, as_thread_count, label_dtype
 
 METHODS = ("auto", "t_icm", "t_ils")
 STARTS = ("random", "unary")
 _ROUNDING = 1e-12  # relative to a tile's energy
+
+_SolvedT = TypeVar("_SolvedT")
 
 
 @dataclasses.dataclass
@@ -123,7 +130,8 @@ def search_by_tiles(
 
     "t_icm" solves all tiles, then the tiles shifted by half a tile, and so on until nothing changes; `maxiter` limits
     these rounds. The others search all tiles, then boxes around their borders. From "unary", "auto" first searches each
-    tile alone: the sum of their bounds is a bound of the whole.
+    tile alone: the sum of their bounds is a bound of the whole. Two tiles of a colour class are searched at once, which
+    does not change the answer.
     """
     as_choice(method, "method of a TiledMRF", METHODS)
     start = as_tiled_start(x0, mrf)
@@ -153,7 +161,10 @@ def as_tiled_start(x0: Start, mrf: TiledMRF) -> str | ReadableArray:
 
 
 class _TileSearch(Loop):
-    """One search of a tiled model. The energy is the sum of the changes of all tiles."""
+    """One search of a tiled model. The energy is the sum of the changes of all tiles.
+
+    Tiles are searched in threads. Arrays and functions of the user's, and the store, are used by one thread at a time.
+    """
 
     def __init__(
         self,
@@ -179,6 +190,12 @@ class _TileSearch(Loop):
         self._energies: list[float] = []
         self._forbidden, self._was_limited = 0, False
         self._remaining = mrf.size  # sites of the boxes still to be searched: they share the time that is left
+        self._workers = min(AT_ONCE, as_thread_count(cast(int | None, options.get("threads"))))
+        self._thread = threading.current_thread()
+        self._lock = threading.Lock()
+        self._read_seconds, self._read_sites = 0.0, 0
+        self._has_read_all = False
+        self._has_changed = False  # since the energies of all tiles and the edges between them were summed
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -192,6 +209,20 @@ class _TileSearch(Loop):
         """The energy, as the sum of its changes so far."""
         return math.inf if self._forbidden else math.fsum(self._energies)
 
+    @property
+    def time_left(self) -> float | None:
+        """Seconds until the costs must be read, those of all tiles once, and once more to sum the energy at the end if
+        labels have changed since."""
+        left = super().time_left
+        if left is None or not self._read_sites:
+            return left
+        sites = self._mrf.size - (0 if self._has_read_all else self._read_sites)
+        return max(0.0, left - self._read_seconds * sites / self._read_sites)
+
+    def is_out_of_time(self) -> bool:
+        """Whether no time is left for another tile."""
+        return self.time_left == 0
+
     def start(self, x0: str | ReadableArray) -> None:
         """Write the first labels: those given, random ones, or those of least unary cost."""
         for box in self._mrf.tiles:
@@ -203,6 +234,7 @@ class _TileSearch(Loop):
             self._write(box, labels)
         finite, self._forbidden = self._mrf.energy_parts(self._x)
         self._energies = [finite]
+        self._has_read_all, self._has_changed = True, False
         self._end_iteration(0)
 
     def search_tiles_and_borders(self, x0: str | ReadableArray) -> None:
@@ -224,27 +256,56 @@ class _TileSearch(Loop):
 
     def _search_alone(self, boxes: list[Box]) -> None:
         bounds = []
-        for box in boxes:
-            tile = self._mrf.read_tile(box)
-            # without time left, every site takes its cheapest label
-            solved = (self._solve(tile, 1, box) if self.should_continue() else None) or take_cheapest_labels(tile)
+        for box, solved in self._in_threads(boxes, self._solve_alone):
             self._write(box, solved.x)
             self._add(solved)
             bounds.append(solved.bound)
-        finite, forbidden, least = self._mrf.between_tiles(self._x)
-        self._energies.append(finite)
-        self._forbidden += forbidden
-        self.bound = total_bound([*bounds, least])
+        self._has_read_all = True
+        edges, forbidden, least = zip(*self._mrf.between_tiles(self._x), strict=True)
+        # the sums of `TiledMRF.energy_parts`
+        self._energies = [math.fsum(pair) for pair in zip(self._energies, edges, strict=True)]
+        self._forbidden += sum(forbidden)
+        self.bound = total_bound([*bounds, math.fsum(least)])
         self._end_iteration(0)
+
+    def _solve_alone(self, box: Box) -> Solved:
+        """Search a tile without the sites around it; without time left, every site takes its cheapest label."""
+        tile = self._read(box)
+        solved = self._solve(tile, 1, box) if self.should_continue() else None
+        return solved or take_cheapest_labels(tile)
 
     def _search(self, phase: int, classes: list[list[Box]]) -> None:
         if self.has_ended:
             return
-        for box in (box for boxes in classes for box in boxes):
-            if not self.should_continue():
-                break
-            self._improve(phase, box)
+        for boxes in classes:
+            waiting = (box for box in boxes if self.should_continue())
+            for box, solved in self._in_threads(waiting, lambda box: self._solve_in_context(phase, box)):
+                self._take(box, solved)
         self._end_iteration()
+
+    def _in_threads(self, boxes: Iterable[Box], solve: Callable[[Box], _SolvedT]) -> Iterator[tuple[Box, _SolvedT]]:
+        """Solve boxes of one colour class, some at once, and yield each with its result, in order.
+
+        The first one is solved in this thread, in which compilation does not count for the time limit.
+        """
+        waiting = iter(boxes)
+        for box in itertools.islice(waiting, 1):
+            yield box, solve(box)
+        running: collections.deque[tuple[Box, Future[_SolvedT]]] = collections.deque()
+        with ThreadPoolExecutor(self._workers, thread_name_prefix="treefield") as pool:
+            for box in waiting:
+                if len(running) == self._workers:
+                    yield self._wait(*running.popleft())
+                running.append((box, pool.submit(solve, box)))
+            while running:
+                yield self._wait(*running.popleft())
+
+    def _wait(self, box: Box, future: Future[_SolvedT]) -> tuple[Box, _SolvedT]:
+        try:
+            return box, future.result()
+        except KeyboardInterrupt:  # a second Ctrl-C
+            self.interrupt("interrupted")
+            return box, future.result()
 
     def descend(self) -> None:
         """Solve all tiles, then those shifted by half a tile, and so on, as long as a tile may change."""
@@ -271,33 +332,59 @@ class _TileSearch(Loop):
 
     def _improve(self, phase: int, box: Box) -> Box | None:
         """Search a box given the labels around it; return the part of the grid that has changed."""
-        solved = self._solve(self._mrf.read_tile(box, self._x), phase, box)
+        return self._take(box, self._solve_in_context(phase, box))
+
+    def _solve_in_context(self, phase: int, box: Box) -> Solved | None:
+        return self._solve(self._read(box, self._x), phase, box)
+
+    def _take(self, box: Box, solved: Solved | None) -> Box | None:
+        """Write the labels that a search has found; return the part of the grid that has changed."""
         if solved is None:
             return None
         self._add(solved)
         if solved.changed is None:
             return None
         self._write(box, solved.x)
+        self._has_changed = True
         return tuple(
             slice(part.start + k.start, part.start + k.stop) for part, k in zip(box, solved.changed, strict=True)
         )
 
+    def _read(self, box: Box, x: LabelStore | None = None) -> Tile:
+        with self._lock:
+            start = time.perf_counter()
+            tile = self._mrf.read_tile(box, x)
+            self._read_seconds += time.perf_counter() - start
+            self._read_sites += size_of(box)
+            return tile
+
     def _solve(self, tile: Tile, phase: int, box: Box) -> Solved | None:
         """The result of a tile's search; None if Ctrl-C comes before there is one."""
-        options, left = dict(self._options), self.time_left
-        if left is not None:
-            share = 1.0 if self.method == "t_icm" else min(1.0, size_of(box) / max(1, self._remaining))
-            options["time_limit"] = share * left
-        self._remaining -= size_of(box)
+        is_one_of_some = threading.current_thread() is not self._thread
+        options = dict(self._options, threads=1 if is_one_of_some else self._options.get("threads"))
+        with self._lock:
+            left = self.time_left
+            if left is not None:
+                at_once = self._workers if is_one_of_some else 1
+                share = min(1.0, at_once * size_of(box) / max(1, self._remaining))
+                options["time_limit"] = left if self.method == "t_icm" else share * left
+            self._remaining -= size_of(box)
+        options["callback"] = self._stop_if_interrupted
         try:
             return solve_tile(tile, self.method, options, seed_of(self._root, phase, box))
         except KeyboardInterrupt:
             self.interrupt("interrupted")
             return None
 
+    def _stop_if_interrupted(self, result: MAPResult) -> None:
+        """The callback of each tile's search, in its own thread, to which no signal comes."""
+        if self._interrupts.pending:
+            raise StopIteration
+
     def _write(self, box: Box, labels: ArrayLike) -> None:
         try:
-            self._x[box] = np.asarray(labels)
+            with self._lock:
+                self._x[box] = np.asarray(labels)
         except OSError as error:
             cause = error.strerror or " ".join(str(error).split())
             raised = OSError(f"could not write labels to the store: {cause}")
@@ -310,7 +397,7 @@ class _TileSearch(Loop):
         self._forbidden += solved.forbidden
         is_limited = solved.status == Status.LIMIT and self._options.get("maxiter") is not None
         self._was_limited = self._was_limited or is_limited
-        if solved.status == Status.INTERRUPTED and not self.has_ended:
+        if solved.status in (Status.INTERRUPTED, Status.STOPPED) and not self.has_ended:
             self.interrupt(self._interrupts.pending or "interrupted")
         if self._tile_bar is not None:
             self._tile_bar.step(1, self.energy, self.energy)
@@ -320,8 +407,10 @@ class _TileSearch(Loop):
         return self._make_result(self._store(), self.energy, self._forbidden, is_last_energy=True)
 
     def final_result(self) -> MAPResult:
-        """The result, its energy summed afresh."""
-        finite, forbidden = self._mrf.energy_parts(self._x)
+        """The result, its energy summed afresh, unless that would give the same sum."""
+        finite, forbidden = math.fsum(self._energies), self._forbidden
+        if self._has_changed:
+            finite, forbidden = self._mrf.energy_parts(self._x)
         if self._interrupts.pending and self.status != Status.INTERRUPTED:
             self.interrupt(self._interrupts.pending)
         fun = math.inf if forbidden else finite

@@ -13,10 +13,11 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from treefield.apps.denoise_tiled import blocks, denoise_tiled
+from treefield.apps.denoise_tiled import denoise_tiled
 from treefield.apps.image_arrays import has_channels
 from treefield.apps.keywords import TilingKeywords
 from treefield.apps.restoration import Costs
+from treefield.apps.tiled_restoration import blocks
 from treefield.cli.options import Shared
 from treefield.cli.reporting import Summary, exit_if_interrupted, format_summary, search_figures
 from treefield.cli.streams import say

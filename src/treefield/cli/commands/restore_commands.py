@@ -8,6 +8,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from treefield.apps.large_denoising import LargeDenoising
 from treefield.apps.problem import Problem
 from treefield.cli.input_images import join_alpha, read_mask, split_alpha
 from treefield.cli.many_images import over_many
@@ -17,6 +18,7 @@ from treefield.cli.previews import draw_image, draw_masked
 from treefield.cli.reporting import Summary, Task, run_task
 from treefield.io import read_image, write_image
 from treefield.io.images.image_formats import WRITABLE_SUFFIXES, as_writable_image, has_alpha
+from treefield.models.grid import GridMRF
 from treefield.report.page import Picture
 
 In = Annotated[pathlib.Path, typer.Argument(metavar="IN", help="The image: PNG, JPEG, TIFF, PGM, PPM, PFM or NPY.")]
@@ -71,9 +73,8 @@ def denoise(
     shared: Shared,
 ) -> Summary:
     """Take Gaussian noise, salt and pepper, or both, from an image."""
-    from treefield.apps.denoise import denoise_problem
-    from treefield.apps.image_arrays import as_channels_first
-    from treefield.apps.restoration import Costs, label_count
+    from treefield.apps.denoise import plan_denoising
+    from treefield.apps.restoration import Costs
 
     costs = Costs(data, tau, smoothness, weight, cutoff, sigma)
     if memory_limit is not None:
@@ -82,9 +83,11 @@ def denoise(
         return denoise_by_tiles(image, out, levels, costs, memory_limit, shared)
     shared.check_outputs(out)
     colours, alpha, axis = split_alpha(read_image(image))
-    count = label_count(as_channels_first(colours, "image", axis), levels, costs)
-    limit = _plan(colours, count, shared)
-    problem = denoise_problem(colours, levels=levels, costs=costs, channel_axis=axis)
+    needs_model = shared.save_model is not None  # in memory
+    problem = plan_denoising(colours, levels, costs, axis, None, {"method": "trw" if needs_model else shared.method})
+    limit = None
+    if isinstance(problem, Problem):
+        limit = plan_memory(problem.mrf.size, problem.mrf.n_labels, problem.mrf.unary.itemsize, quiet=shared.quiet)
     return _restore("denoise", problem, out, alpha, axis, shared, limit, draw_image(colours, axis), image)
 
 
@@ -127,7 +130,7 @@ def _plan(colours: np.ndarray, levels: int, shared: Shared) -> int | None:
 
 def _restore(
     title: str,
-    problem: Problem,
+    problem: Problem[GridMRF] | LargeDenoising,
     out: pathlib.Path,
     alpha: np.ndarray | None,
     axis: int | None,
@@ -143,10 +146,14 @@ def _restore(
         return "" if kept is alpha else "without its alpha channel"
 
     as_writable_image(out, join_alpha(problem.example_output(), kept, axis))
+    draw_labels = None
+    if isinstance(problem, Problem):
+        to_image = problem.output
+        draw_labels = lambda x: draw_image(to_image(x), axis)  # noqa: E731
     task = Task(
         title,
         lambda **options: problem.solve(True, **options),
-        draw_labels=lambda x: draw_image(problem.output(x), axis),
+        draw_labels=draw_labels,
         draw_answer=lambda restored: draw_image(restored, axis),
         before=Picture(source.name, before),
         memory_limit=limit,
