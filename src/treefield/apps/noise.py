@@ -15,6 +15,12 @@ _WINDOWS = ((9, 0.01, 0.691), (15, 0.03, 0.834))  # side, quantile, and the latt
 _MAX_CLIPPED = 0.1  # share of a window's pixels that are black or white
 _MIN_WINDOWS = 0.05  # share of the windows that must have fewer; otherwise all count,
 _CLIPPED_TO_SIGMA = 1.71  # and the noise of black and white pixels has lost half of its range
+# Windows of 15 x 15 pixels that show nothing but noise: their variance, for white noise of 1, has this deviation
+_WINDOW_DEVIATION = 0.178
+_MIN_PURE = 0.25  # share of the windows within two deviations that makes their mean the better estimate
+_PURE = 1.5  # deviations above the variance up to which windows count, and the mean that the rest of a normal
+_PURE_MEAN = -0.139  # distribution has, in deviations
+_HARDLY_CLIPPED, _MIN_HARDLY_CLIPPED = 0.01, 0.15  # share of a window's pixels, and of all windows that must have less
 _MIN_SIGMA = 1.5  # grey levels: less is the image itself
 _MIN_SIDE = 64  # pixels of an image that has windows without edges
 
@@ -162,7 +168,23 @@ def _gaussian_variance(grey: np.ndarray, known: np.ndarray) -> float:
     small, large = estimates
     if is_clipped or min(grey.shape[-2:]) < _MIN_SIDE:  # large windows would contain edges
         return small
-    return max(0.0, small - max(0.0, large - small))
+    estimate = max(0.0, small - max(0.0, large - small))
+    hardly = known & (ndimage.uniform_filter(clipped, size, mode="reflect") < _HARDLY_CLIPPED)
+    return _refined_variance(estimate, variance[hardly if hardly.mean() >= _MIN_HARDLY_CLIPPED else usable])
+
+
+def _refined_variance(estimate: float, variances: np.ndarray) -> float:
+    """The mean variance of the windows that show nothing but noise, if they are many; otherwise the estimate.
+
+    The estimate comes from few windows, so that it varies from one part of an image to another; the mean does not.
+    """
+    deviation = _WINDOW_DEVIATION
+    if np.mean(np.abs(variances - estimate) < 2 * deviation * estimate) < _MIN_PURE:
+        return estimate
+    for _ in range(10):
+        pure = variances[variances < (1 + _PURE * deviation) * estimate]
+        estimate = float(pure.mean()) / (1 + _PURE_MEAN * deviation)
+    return estimate
 
 
 def central_box(shape: tuple[int, ...]) -> tuple[slice, ...]:

@@ -147,7 +147,7 @@ def restoration_model(
     is_plain = noise.has_impulses or costs.tau is not None
     level_costs = costs.in_grey_levels(scale, "squared" if is_plain else "patches")
     data = _data_cost(level_costs, noise)
-    values = intensity_levels(extremes, _default_levels(extremes, scale, data.sigma) if levels is None else levels)
+    values = _default_levels(extremes, scale, data.sigma) if levels is None else intensity_levels(extremes, levels)
     pairwise = _pairwise(level_costs, data.nat, scale.to_levels(values))
     if costs.tau is None and min(channels[0].shape[-2:]) >= _MIN_ESTIMATED:
         _warn_if_far(costs, level_costs, noise, data, scale)
@@ -245,10 +245,13 @@ def _without_patches(costs: LevelCosts) -> LevelCosts:
     return costs
 
 
-def _default_levels(image: np.ndarray, scale: GreyScale, sigma: float) -> int:
-    """The default number of levels: a quarter of sigma apart."""
-    span = float(np.ptp(scale.to_levels(np.array([image.min(), image.max()]))))
-    return min(GREY_LEVELS, max(2, math.ceil(_LEVELS_PER_SIGMA * span / sigma) + 1))
+def _default_levels(extremes: np.ndarray, scale: GreyScale, sigma: float) -> np.ndarray:
+    """The default levels: at most a quarter of sigma apart, and the same whatever part of the range an image uses."""
+    steps = min(GREY_LEVELS - 1, max(1, math.ceil(_LEVELS_PER_SIGMA * (GREY_LEVELS - 1) / sigma)))
+    low, high = scale.to_levels(extremes) * steps / (GREY_LEVELS - 1)
+    grey = np.arange(math.floor(low), math.ceil(high) + 1) * (GREY_LEVELS - 1) / steps
+    values = scale.black + scale.unit * grey
+    return np.unique(np.round(values) if extremes.dtype.kind in "ui" else values)
 
 
 def _warn_if_far(costs: Costs, level_costs: LevelCosts, noise: Noise, data: DataCost, scale: GreyScale) -> None:

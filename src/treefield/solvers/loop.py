@@ -77,6 +77,7 @@ class Loop(abc.ABC):
         self._interrupts = interrupts or Interrupts()
         self._status, self._message = Status.RUNNING, ""
         self._last_gain = 0  # iteration of the last new best
+        self._has_searched = False  # an iteration, or the first local search, is over
         self._trace = np.zeros(64, TRACE)
         self._rows = 0
 
@@ -117,7 +118,7 @@ class Loop(abc.ABC):
             self.stop(Status.CONVERGED, "converged: proved optimal within the rounding of float64 sums")
         elif self._maxiter is not None and self.nit >= self._maxiter:
             self.stop(Status.LIMIT, f"maxiter = {self._maxiter} reached")
-        elif self.is_out_of_time():
+        elif self.is_over_limit():
             self.stop(Status.LIMIT, f"time_limit = {self._time_limit:g} s reached")
         elif self._patience is not None and self.nit - self._last_gain >= self._patience:
             self.stop(Status.CONVERGED, f"no new best in patience = {self._patience} iterations")
@@ -130,6 +131,10 @@ class Loop(abc.ABC):
     def is_out_of_time(self) -> bool:
         """Whether the time limit is reached."""
         return self._time_limit is not None and self._timer.seconds() >= self._time_limit
+
+    def is_over_limit(self) -> bool:
+        """Whether the time limit ends the search: the first iteration is always made."""
+        return self._has_searched and self.is_out_of_time()
 
     @property
     def time_left(self) -> float | None:
@@ -166,9 +171,13 @@ class Loop(abc.ABC):
         """Let no further iteration start: the search was interrupted."""
         self.stop(Status.INTERRUPTED, f"{how}; the labelling is the best so far")
 
-    def _end_iteration(self, iterations: int = 1) -> None:
-        """Add a row to the trace, advance the progress bar and call the callback."""
+    def _end_iteration(self, iterations: int = 1, *, is_start: bool = False) -> None:
+        """Add a row to the trace, advance the progress bar and call the callback.
+
+        `is_start` if nothing has been searched yet.
+        """
         self.nit += iterations
+        self._has_searched = self._has_searched or not is_start
         self._add_row()
         if self._bar is not None:
             if not math.isnan(self.bound):

@@ -191,6 +191,7 @@ class Run(Loop):
         self.bound = float(self._trace["bound"][-1])
         self.energy = float(self._trace["energy"][-1])
         self._timer = Timer(float(self._trace["seconds"][-1]))
+        self._has_searched = True
 
 
 def _energy(mrf: Model, x: np.ndarray) -> float:

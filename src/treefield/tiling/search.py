@@ -235,7 +235,7 @@ class _TileSearch(Loop):
         finite, self._forbidden = self._mrf.energy_parts(self._x)
         self._energies = [finite]
         self._has_read_all, self._has_changed = True, False
-        self._end_iteration(0)
+        self._end_iteration(0, is_start=True)
 
     def search_tiles_and_borders(self, x0: str | ReadableArray) -> None:
         """Search all tiles, and then the boxes around their borders."""
@@ -269,10 +269,16 @@ class _TileSearch(Loop):
         self._end_iteration(0)
 
     def _solve_alone(self, box: Box) -> Solved:
-        """Search a tile without the sites around it; without time left, every site takes its cheapest label."""
+        """Search a tile without the sites around it; without time left, by one sweep; after an interrupt, give every
+        site its cheapest label."""
         tile = self._read(box)
-        solved = self._solve(tile, 1, box) if self.should_continue() else None
-        return solved or take_cheapest_labels(tile)
+        if not self.should_continue():
+            return take_cheapest_labels(tile)
+        if self.is_out_of_time():
+            options = {"x0": "unary", "maxiter": 1, "threads": 1}
+            swept = solve_tile(tile, "t_icm", options, seed_of(self._root, 1, box))
+            return dataclasses.replace(swept, bound=-math.inf)
+        return self._solve(tile, 1, box) or take_cheapest_labels(tile)
 
     def _search(self, phase: int, classes: list[list[Box]]) -> None:
         if self.has_ended:
@@ -316,7 +322,7 @@ class _TileSearch(Loop):
             for box in (box for boxes in tilings[side] for box in boxes):
                 if _key(box) not in waiting[side]:
                     continue
-                if self.has_ended or self._interrupts.pending or self.is_out_of_time():
+                if self.has_ended or self._interrupts.pending or self.is_over_limit():
                     break
                 changed = self._improve(self.nit + 1, box)
                 if not (self._interrupts.pending or self.has_ended or self.is_out_of_time()):
