@@ -20,7 +20,7 @@ def limits():
         for side in SIDES:
             call = create(side)
             call(0.5)  # compiles
-            taken = [seconds(lambda limit=limit: call(limit)) for limit in LIMITS]
+            taken = [seconds(lambda limit=limit, call=call: call(limit)) for limit in LIMITS]
             rows.append([name, f"{side} x {side}", *(f"{each:.2f}" for each in taken), verdict(taken)])
             print("  ".join(rows[-1]), flush=True)
     columns = ["call", "size", *(f"{limit:g} s" for limit in LIMITS), "longest excess"]

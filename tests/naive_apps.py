@@ -4,6 +4,7 @@ As in `naive`, nothing here imports treefield. Images of a stereo pair are (M, N
 """
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 
@@ -213,6 +214,8 @@ def patch_means(grey, sigma, reach=6, half=2, width=1.2):
         own = padded[y + reach : y + reach + 2 * half + 1, x + reach : x + reach + 2 * half + 1]
         for down in range(2 * reach + 1):
             for across in range(2 * reach + 1):
+                if not (0 <= y + down - reach < grey.shape[0] and 0 <= x + across - reach < grey.shape[1]):
+                    continue
                 other = padded[y + down : y + down + 2 * half + 1, x + across : x + across + 2 * half + 1]
                 t = max(np.mean((own - other) ** 2) - 2 * sigma**2, 0) / (width * sigma) ** 2
                 weights.append(1.0 if down == across == reach else max(1 - t, 0) ** 2)
@@ -220,6 +223,17 @@ def patch_means(grey, sigma, reach=6, half=2, width=1.2):
         means[y, x] = np.average(values, weights=weights)
         counts[y, x] = np.sum(weights) ** 2 / np.sum(np.square(weights))
     return means, counts
+
+
+def undo_clipping(means, sigma):
+    """The grey level, for each mean, at which noise clipped to 0..255 has that mean: by bisection, with quantiles."""
+    noise = sigma * np.array([NormalDist().inv_cdf(p) for p in (np.arange(20_000) + 0.5) / 20_000])
+    low, high = np.zeros(means.shape), np.full(means.shape, 255.0)
+    for _ in range(14):
+        middle = (low + high) / 2
+        clipped = np.array([np.clip(value + noise, 0, 255).mean() for value in middle.ravel()]).reshape(means.shape)
+        low, high = np.where(clipped < means, middle, low), np.where(clipped < means, high, middle)
+    return (low + high) / 2
 
 
 def level_averages(unary, pairwise, x, levels, temperature, reach=6):

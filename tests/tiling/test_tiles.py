@@ -109,7 +109,7 @@ def test_a_tiled_search_with_no_time_returns_an_answer(name):
     check_tiled(tiled, res)
     assert res.status == 1 and res.message == "time_limit = 0 s reached"
     if name == "auto":
-        np.testing.assert_array_equal(res.x, whole.backend.best_labels())
+        assert res.fun < whole.energy(whole.backend.best_labels())  # every tile is swept once
         assert res.lower_bound == -np.inf
 
 

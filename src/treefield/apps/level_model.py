@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from treefield.apps.clipping import undo_clipping
 from treefield.apps.grey_levels import GreyScale
 from treefield.apps.noise import count_support, nearest_level
 from treefield.apps.patch_means import BAND, BORDER, patch_means
@@ -174,9 +175,12 @@ class LevelModel:
         # sums along the columns begin anew in each band: bands must be those of the whole image
         start, stop = box[-2].start, box[-2].stop
         aligned = (*box[:-2], slice(start - start % BAND, min(channel.shape[-2], stop + -stop % BAND)), box[-1])
-        padded = self.scale.to_levels(read_mirrored(channel, aligned, BORDER)).astype(np.float32)
+        image, mirrored = read_mirrored(channel, aligned, BORDER)
+        padded = self.scale.to_levels(image).astype(np.float32)
         rows = slice(start % BAND, start % BAND + stop - start)
-        means, counts = (array[..., rows, :] for array in patch_means(padded, self.data.sigma))
+        means, counts = (array[..., rows, :] for array in patch_means(padded, self.data.sigma, mirrored))
+        if self.scale.limits is not None:
+            means = undo_clipping(means, self.data.sigma, *self.scale.limits)
         confidence = np.minimum(counts**_CONFIDENCE, max(self.data.sigma, 1.0) ** 2).astype(np.float32)
         observed = padded[..., BORDER:-BORDER, BORDER:-BORDER][..., rows, :]
         most = self.data.tau[:, 0].astype(np.float32)[nearest_level(observed)]
@@ -218,12 +222,13 @@ def whole_box(shape: tuple[int, ...]) -> Box:
     return tuple(slice(0, n) for n in shape)
 
 
-def read_mirrored(channel: Channel, box: Box, border: int) -> np.ndarray:
-    """A box with a border in its last two axes, in which the image is mirrored beyond its own borders."""
-    around, sides = list(box), [(0, 0)] * len(box)
+def read_mirrored(channel: Channel, box: Box, border: int) -> tuple[np.ndarray, list[tuple[int, int]]]:
+    """A box with a border in its last two axes, in which the image is mirrored beyond its own borders; and how many
+    pixels are mirrored on each side."""
+    around, sides = list(box), []
     for axis in (-2, -1):
         part, n = box[axis], channel.shape[axis]
         low, high = part.start - border, part.stop + border
         around[axis] = slice(max(0, low), min(n, high))
-        sides[axis] = (max(0, -low), max(0, high - n))
-    return np.pad(channel[tuple(around)], sides, mode="symmetric")
+        sides.append((max(0, -low), max(0, high - n)))
+    return np.pad(channel[tuple(around)], [(0, 0)] * (len(box) - 2) + sides, mode="symmetric"), sides

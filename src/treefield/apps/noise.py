@@ -20,12 +20,14 @@ _WINDOW_DEVIATION = 0.178
 _MIN_PURE = 0.25  # share of the windows within two deviations that makes their mean the better estimate
 _PURE = 1.5  # deviations above the variance up to which windows count, and the mean that the rest of a normal
 _PURE_MEAN = -0.139  # distribution has, in deviations
-_HARDLY_CLIPPED, _MIN_HARDLY_CLIPPED = 0.01, 0.15  # share of a window's pixels, and of all windows that must have less
+_MEDIAN_OF_ABSOLUTE = 0.6745  # of normal noise of 1
+_HARDLY_CLIPPED, _MIN_HARDLY_CLIPPED = 0.03, 0.15  # share of a window's pixels, and of all windows that must have less
 _MIN_SIGMA = 1.5  # grey levels: less is the image itself
 _MIN_SIDE = 64  # pixels of an image that has windows without edges
 
 # impulses: pixels that no neighbour resembles
 _DEVIATION_TO_SIGMA = 1.4826 * 1.1  # for Gaussian noise, from the median deviation from the median of 3 x 3 pixels
+_MIN_BETWEEN = 0.25  # share of pixels between black and white that show how strong the noise is
 _MIN_IMPULSE = 40.0  # grey levels beyond 3 sigma: further from the median than texture is
 _SIMILAR = 20.0  # grey levels beyond 1 sigma: a neighbour within supports a pixel
 SUPPORTING = 5.0  # grey levels beyond 1 sigma: a neighbour within may be of the same stroke
@@ -94,7 +96,9 @@ def estimate_noise(grey: np.ndarray, hole: np.ndarray | None = None) -> Noise:
     if not known.any():
         return Noise(0.0, np.zeros(GREY_LEVELS))
     deviation = np.abs(part - median)
-    rough = _DEVIATION_TO_SIGMA * float(np.median(deviation[known]))
+    between = known & (part > 0) & (part < GREY_LEVELS - 1)  # noise of black and white pixels is cut off
+    typical = deviation[between if between.sum() > _MIN_BETWEEN * known.sum() else known]
+    rough = _DEVIATION_TO_SIGMA * float(np.median(typical))
     suspects = known & (deviation > _MIN_IMPULSE + 3 * rough)
     impulses = _impulse_shares(part, suspects, _SIMILAR + rough) * part.size / known.sum()
     are_few = impulses.max() < _MIN_OF_ONE_VALUE and impulses.sum() < _MIN_OF_ALL
@@ -170,20 +174,31 @@ def _gaussian_variance(grey: np.ndarray, known: np.ndarray) -> float:
         return small
     estimate = max(0.0, small - max(0.0, large - small))
     hardly = known & (ndimage.uniform_filter(clipped, size, mode="reflect") < _HARDLY_CLIPPED)
-    return _refined_variance(estimate, variance[hardly if hardly.mean() >= _MIN_HARDLY_CLIPPED else usable])
+    counted = hardly if hardly.mean() >= _MIN_HARDLY_CLIPPED else usable
+    return _refined_variance(estimate, variance[counted], np.abs(high[counted]))
 
 
-def _refined_variance(estimate: float, variances: np.ndarray) -> float:
-    """The mean variance of the windows that show nothing but noise, if they are many; otherwise the estimate.
+def _refined_variance(estimate: float, variances: np.ndarray, high: np.ndarray) -> float:
+    """The variance in the windows that show nothing but noise, if they are many; otherwise the estimate.
 
-    The estimate comes from few windows, so that it varies from one part of an image to another; the mean does not.
+    The estimate comes from few windows, so that it varies from one part of an image to another; that of many does not.
+    It is computed from the share of high frequencies below about their median, which does not depend on black and white
+    pixels, whose noise is cut off. `variances` are those of the windows, and `high` the absolute high frequencies in
+    their centres.
     """
+    from scipy.special import ndtri
+
     deviation = _WINDOW_DEVIATION
     if np.mean(np.abs(variances - estimate) < 2 * deviation * estimate) < _MIN_PURE:
         return estimate
     for _ in range(10):
-        pure = variances[variances < (1 + _PURE * deviation) * estimate]
-        estimate = float(pure.mean()) / (1 + _PURE_MEAN * deviation)
+        pure = high[variances < (1 + _PURE * deviation) * estimate]
+        # those of integers are multiples of 1/6: no value is at the limit itself
+        limit = (math.floor(6 * _MEDIAN_OF_ABSOLUTE * math.sqrt(estimate)) + 0.5) / 6
+        share = np.count_nonzero(pure < limit) / max(1, len(pure))
+        if not 0 < share < 1:
+            break
+        estimate = float(limit / ndtri((1 + share) / 2)) ** 2 / (1 + _PURE_MEAN * deviation)
     return estimate
 
 

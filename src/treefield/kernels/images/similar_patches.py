@@ -8,7 +8,7 @@ HALF = 2  # a patch has 2 * HALF + 1 pixels along each side
 
 
 @kernel
-def average_similar(padded, first, reach, variance, scale, squares, columns, weights, squared_weights, means):
+def average_similar(padded, inside, first, reach, variance, scale, squares, columns, weights, squared_weights, means):
     """Average each pixel with those up to `reach` pixels away whose patches are similar to its own.
 
     The weight of another pixel is (1 - t)**2 for t < 1 and 0 otherwise, with t = scale * max(d - 2 * variance, 0) and d
@@ -18,6 +18,8 @@ def average_similar(padded, first, reach, variance, scale, squares, columns, wei
     ----------
     padded : float32 [row][column]
         The image, padded by `reach` + HALF on each side.
+    inside : four int
+        The first and the last row + 1, the first and the last column + 1 of the pixels that are averaged.
     first : int
         The row of the image that is the first of the results.
     squares : float32 [row + 2 * HALF][column + 2 * HALF]
@@ -28,6 +30,7 @@ def average_similar(padded, first, reach, variance, scale, squares, columns, wei
         Results: the sum of the weights, of their squares, and the mean.
     """
     rows, width = means.shape
+    top, bottom, left, right = inside
     wide = width + 2 * HALF
     one, zero = np.float32(1), np.float32(0)
     share, doubled = np.float32(1 / (2 * HALF + 1) ** 2), np.float32(2) * variance
@@ -53,15 +56,16 @@ def average_similar(padded, first, reach, variance, scale, squares, columns, wei
             for y in range(rows):
                 for x in range(wide):
                     columns[x] += squares[y + 2 * HALF, x]
-                row = first + y + reach + HALF + down
-                for x in range(width):
+                row, column = first + y + reach + HALF + down, reach + HALF + across
+                is_inside = top <= row < bottom
+                for x in range(max(0, left - column), min(width, right - column) if is_inside else 0):
                     total = columns[x] + columns[x + 1] + columns[x + 2] + columns[x + 3] + columns[x + 4]
                     t = scale * max(total * share - doubled, zero)
                     weight = max(one - t, zero)
                     weight *= weight
                     weights[y, x] += weight
                     squared_weights[y, x] += weight * weight
-                    means[y, x] += weight * padded[row, x + reach + HALF + across]
+                    means[y, x] += weight * padded[row, x + column]
                 for x in range(wide):
                     columns[x] -= squares[y, x]
     for y in range(rows):
