@@ -9,11 +9,13 @@ import sys
 import time
 
 import applications
+import camera_sizes
 import curves
 import dual
 import graphs
 import growth
 import large
+import limits
 import measure
 import pictures
 import record
@@ -48,6 +50,9 @@ SECTIONS = {
         applications.depth,
         applications.noise,
         pictures.pictures,
+        camera_sizes.large_pictures,
+        camera_sizes.holes,
+        limits.limits,
         applications.startup,
     )
 }

@@ -225,9 +225,14 @@ def patch_means(grey, sigma, reach=6, half=2, width=1.2):
     return means, counts
 
 
+def quantiles_of_noise(sigma):
+    """Values that are distributed as Gaussian noise."""
+    return sigma * np.array([NormalDist().inv_cdf(p) for p in (np.arange(20_000) + 0.5) / 20_000])
+
+
 def undo_clipping(means, sigma):
     """The grey level, for each mean, at which noise clipped to 0..255 has that mean: by bisection, with quantiles."""
-    noise = sigma * np.array([NormalDist().inv_cdf(p) for p in (np.arange(20_000) + 0.5) / 20_000])
+    noise = quantiles_of_noise(sigma)
     low, high = np.zeros(means.shape), np.full(means.shape, 255.0)
     for _ in range(14):
         middle = (low + high) / 2

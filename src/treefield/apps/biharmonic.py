@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-_MAX_DIRECT = 10_000  # pixels: beyond, a factorisation takes too much memory
+if TYPE_CHECKING:
+    from scipy import sparse
+
+_MAX_DIRECT = 100_000  # pixels: beyond, a factorisation takes more than 300 MB
 _RELATIVE_ERROR = 1e-4
-_MAX_ITERATIONS = 200
+_MAX_ITERATIONS = 50
 
 
 def biharmonic_fill(image: np.ndarray, hole: np.ndarray, start: np.ndarray) -> np.ndarray:
@@ -16,7 +21,7 @@ def biharmonic_fill(image: np.ndarray, hole: np.ndarray, start: np.ndarray) -> n
     large hole they are an approximation that lies between `start`, values of the same shape, and the minimum.
     """
     from scipy import sparse
-    from scipy.sparse.linalg import cg, splu
+    from scipy.sparse.linalg import cg
 
     holes = np.flatnonzero(hole)
     centres = np.union1d(holes, _edges(holes, hole.shape)[1])
@@ -35,11 +40,20 @@ def biharmonic_fill(image: np.ndarray, hole: np.ndarray, start: np.ndarray) -> n
     mean = values.mean(axis=1, keepdims=True)  # the solvers' errors are relative to the values
     matrix, sums = (unknown.T @ unknown).tocsc(), -(unknown.T @ (known @ (values - mean).T))
     if len(holes) <= _MAX_DIRECT:
-        return splu(matrix).solve(sums).T + mean
+        return solve_symmetric(matrix, sums).T + mean
     jacobi = sparse.diags(1 / matrix.diagonal())
     options = {"rtol": _RELATIVE_ERROR, "maxiter": _MAX_ITERATIONS, "M": jacobi}
     filling = [cg(matrix, *column, **options)[0] for column in zip(sums.T, start - mean, strict=True)]
     return np.stack(filling) + mean
+
+
+def solve_symmetric(matrix: sparse.csc_matrix, sums: np.ndarray) -> np.ndarray:
+    """Solve a system whose matrix is symmetric and positive definite, for each column of `sums`."""
+    from scipy.sparse.linalg import splu
+
+    # an ordering and pivots for symmetric matrices: half the time and memory of the defaults
+    factors = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.001, options={"SymmetricMode": True})
+    return factors.solve(sums)
 
 
 def _edges(pixels: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 _POINTS = 1024  # of the table, between black and white
@@ -29,17 +31,24 @@ def undo_clipping(means: np.ndarray, sigma: float, black: float, white: float) -
     (22.0, 20.0)
     """
     values = np.linspace(black, white, _POINTS)
-    return np.interp(means, clipped_means(values, sigma, black, white), values).astype(np.float32)
+    return np.interp(means, clipped_moments(values, sigma, black, white).mean, values).astype(np.float32)
 
 
-def clipped_means(values: np.ndarray, sigma: float, black: float, white: float) -> np.ndarray:
-    """The means of values to which noise of deviation sigma was added, and which were clipped then."""
-    above_black, above_white = (_mean_positive_part((values - limit) / sigma) for limit in (black, white))
-    return black + sigma * (above_black - above_white)
+class Moments(NamedTuple):
+    """Means and variances of some random variables."""
+
+    mean: np.ndarray
+    variance: np.ndarray
 
 
-def _mean_positive_part(means: np.ndarray) -> np.ndarray:
-    """The mean of max(0, z), z being normal with deviation 1."""
+def clipped_moments(values: np.ndarray, sigma: float, black: float, white: float) -> Moments:
+    """The moments of values to which noise of deviation sigma was added, and which were clipped then."""
     from scipy.special import ndtr
 
-    return means * ndtr(means) + np.exp(-means * means / 2) / np.sqrt(2 * np.pi)
+    low, high = (black - values) / sigma, (white - values) / sigma
+    density_low, density_high = (np.exp(-limit * limit / 2) / np.sqrt(2 * np.pi) for limit in (low, high))
+    is_black, is_white = ndtr(low), ndtr(-high)  # probabilities
+    mean = density_low - density_high + low * is_black + high * is_white
+    square = 1 - is_black - is_white + low * density_low - high * density_high
+    square += low * low * is_black + high * high * is_white
+    return Moments(values + sigma * mean, sigma**2 * (square - mean * mean))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple, Unpack, overload
+from typing import Literal, NamedTuple, Unpack, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,12 +16,14 @@ from treefield.apps.large_denoising import LargeDenoising, search_bytes, search_
 from treefield.apps.level_model import LevelModel
 from treefield.apps.noise import Noise
 from treefield.apps.problem import Problem, check_options
-from treefield.apps.restoration import Costs, restoration_model, restoration_problem
+from treefield.apps.restoration import Costs, restoration_model, restoration_problem, searching_seconds
+from treefield.apps.tiled_restoration import restoring_seconds
 from treefield.models.grid import GridMRF
 from treefield.protocols import Callback, Seed
 from treefield.results import MAPResult
 from treefield.solvers.loop import Timer
 from treefield.tiling.search import METHODS
+from treefield.validation import as_non_negative
 
 
 @overload
@@ -125,7 +128,8 @@ def denoise(
     """
     check_options(denoise, options)
     costs = Costs(data, tau, smoothness, weight, cutoff, sigma)
-    problem = plan_denoising(image, levels, costs, channel_axis, memory_limit, options)
+    search = options | {"time_limit": time_limit}
+    problem = plan_denoising(image, levels, costs, channel_axis, memory_limit, search)
     return problem.solve(full_output, time_limit=time_limit, tol=tol, callback=callback, rng=rng, **options)
 
 
@@ -133,7 +137,7 @@ def denoise_problem(
     image: ArrayLike, *, levels: ArrayLike | None = None, costs: Costs | None = None, channel_axis: ChannelAxis = "auto"
 ) -> Problem[GridMRF]:
     """The problem that `denoise` solves, in memory."""
-    return _in_memory(*_model_of(image, levels, Costs() if costs is None else costs, channel_axis))
+    return _in_memory(_model_of(image, levels, Costs() if costs is None else costs, channel_axis))
 
 
 def plan_denoising(
@@ -145,12 +149,12 @@ def plan_denoising(
     options: Mapping[str, object],
 ) -> Problem[GridMRF] | LargeDenoising:
     """The problem that `denoise` solves: in memory if the limit allows it, or if the `options` of the search need it;
-    otherwise tile by tile."""
+    otherwise tile by tile. Their time limit holds for building the model as well."""
     posed = _model_of(image, levels, costs, channel_axis)
     limit = search_memory(memory_limit)
     fits_tiles = options.get("method", "auto") in METHODS and not options.keys() & {"checkpoint", "x0"}
     if posed.model is None or not fits_tiles or search_bytes(posed.array.size, posed.model) <= limit:
-        return _in_memory(*posed)
+        return _in_memory(posed, cast(float | None, options.get("time_limit")))
     return LargeDenoising(posed.array, posed.model, posed.noise, posed.output, posed.timer, limit)
 
 
@@ -171,12 +175,13 @@ def _model_of(image: ArrayLike, levels: ArrayLike | None, costs: Costs, channel_
     return _Posed(array, model, noise, lambda x: from_channels_first(x, channel_axis, dtype), timer)
 
 
-def _in_memory(
-    array: np.ndarray,
-    model: LevelModel | None,
-    noise: Noise,
-    output: Callable[[np.ndarray], np.ndarray],
-    timer: Timer,
-) -> Problem[GridMRF]:
-    problem = restoration_problem(array, model, noise)
-    return dataclasses.replace(problem, output=lambda x: output(problem.output(x)), preparation=timer.seconds())
+def _in_memory(posed: _Posed, time_limit: float | None = None) -> Problem[GridMRF]:
+    array, model, timer = posed.array, posed.model, posed.timer
+    seconds, restoring = math.inf, 0.0
+    if time_limit is not None and model is not None:
+        seconds = as_non_negative(time_limit, "time_limit", infinite=True) - timer.seconds()
+        seconds -= searching_seconds(array.size, model)
+        restoring = restoring_seconds(model.prepared(array[0], 0), array[0]) * len(array)
+    problem = restoration_problem(array, model, posed.noise, seconds)
+    output = lambda x: posed.output(problem.output(x))  # noqa: E731
+    return dataclasses.replace(problem, output=output, preparation=timer.seconds() + restoring)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from treefield.apps.biharmonic import solve_symmetric
+
+_MAX_DIRECT = 150_000  # pixels: beyond, a factorisation takes more than 130 MB
 _RELATIVE_ERROR = 1e-3
 _MAX_ITERATIONS = 2000
 
@@ -35,6 +38,9 @@ def harmonic_fill(image: np.ndarray, hole: np.ndarray, known: np.ndarray | None 
             pairs.append(np.stack([rows, columns])[:, columns >= 0])
     rows, columns = np.concatenate(pairs, axis=1)
     laplacian = sparse.diags(degree) - sparse.coo_matrix((np.ones(len(rows)), (rows, columns)), (size, size))
-    for channel, values in zip(filled, sums, strict=True):
-        channel[hole] = cg(laplacian.tocsr(), values, rtol=_RELATIVE_ERROR, maxiter=_MAX_ITERATIONS)[0]
+    if size <= _MAX_DIRECT:
+        filled[:, hole] = solve_symmetric(laplacian.tocsc(), sums.T).T
+    else:
+        for channel, values in zip(filled, sums, strict=True):
+            channel[hole] = cg(laplacian.tocsr(), values, rtol=_RELATIVE_ERROR, maxiter=_MAX_ITERATIONS)[0]
     return filled + mean.reshape(-1, *(1 for _ in hole.shape))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
@@ -17,13 +18,14 @@ from treefield.apps.grey_levels import GreyScale
 from treefield.apps.noise import count_support, nearest_level
 from treefield.apps.patch_means import BAND, BORDER, patch_means
 from treefield.models.pairwise import Potts, TruncatedLinear, TruncatedQuadratic
+from treefield.solvers.loop import Timer
 from treefield.tiling.array_protocols import Box
 from treefield.validation import all_integral, as_thread_count
 
 _COARSE_NAT = 64.0  # costs, from which on rounding them to integers changes nothing
 _CONFIDENCE = 0.7  # power of the number of pixels in a mean: 1 if similar patches were equal but for their noise
 _SUPPORT_BORDER = 2  # pixels: neighbours, and the neighbours that support these
-_PREPARED_ROWS = 16 * BAND  # of which the means are computed at once
+_PREPARED_ROWS = 4 * BAND  # of which the means are computed at once
 _REACH = 6  # levels to each side of the label that count for a value between the levels
 
 
@@ -95,16 +97,18 @@ class LevelModel:
         """The levels in grey levels."""
         return self.scale.to_levels(self.values)
 
-    def prepared(self, channel: Channel) -> LevelModel:
+    def prepared(self, channel: Channel, seconds: float = math.inf) -> LevelModel:
         """The same model with the means of a whole channel in memory, 12 bytes a pixel; the model itself if it has
-        none."""
+        none. Pixels whose means would take longer than some seconds stand for themselves."""
         if self.data.kind != "patches":
             return self
+        timer = Timer()
         evidence = tuple(np.empty(channel.shape, np.float32) for _ in range(3))
         rows, step = channel.shape[-2], _PREPARED_ROWS
         for first in range(0, rows, step):
             box = (*whole_box(channel.shape[:-2]), slice(first, min(rows, first + step)), slice(0, channel.shape[-1]))
-            for whole, part in zip(evidence, self._evidence(channel, box), strict=True):
+            look = self._evidence if timer.seconds() < seconds else self._evidence_of_pixels
+            for whole, part in zip(evidence, look(channel, box), strict=True):
                 whole[box] = part
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return _PreparedModel(**fields, evidence=evidence)
@@ -183,8 +187,15 @@ class LevelModel:
             means = undo_clipping(means, self.data.sigma, *self.scale.limits)
         confidence = np.minimum(counts**_CONFIDENCE, max(self.data.sigma, 1.0) ** 2).astype(np.float32)
         observed = padded[..., BORDER:-BORDER, BORDER:-BORDER][..., rows, :]
-        most = self.data.tau[:, 0].astype(np.float32)[nearest_level(observed)]
-        return np.ascontiguousarray(means), np.ascontiguousarray(confidence), most
+        return np.ascontiguousarray(means), np.ascontiguousarray(confidence), self._greatest_costs(observed)
+
+    def _evidence_of_pixels(self, channel: Channel, box: Box) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same from each pixel alone."""
+        observed = self.scale.to_levels(channel[box]).astype(np.float32)
+        return observed, np.ones_like(observed), self._greatest_costs(observed)
+
+    def _greatest_costs(self, observed: np.ndarray) -> np.ndarray:
+        return self.data.tau[:, 0].astype(np.float32)[nearest_level(observed)]
 
     def _support(self, channel: Channel, box: Box, similar: float) -> np.ndarray:
         """How many neighbours support each pixel of a box."""

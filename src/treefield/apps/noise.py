@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from treefield.apps.clipping import clipped_moments
+
 GREY_LEVELS = 256  # bins of the histograms below
 
 # Gaussian noise is everywhere: the least variance of high frequencies in any window is its own
@@ -21,7 +23,8 @@ _MIN_PURE = 0.25  # share of the windows within two deviations that makes their 
 _PURE = 1.5  # deviations above the variance up to which windows count, and the mean that the rest of a normal
 _PURE_MEAN = -0.139  # distribution has, in deviations
 _MEDIAN_OF_ABSOLUTE = 0.6745  # of normal noise of 1
-_HARDLY_CLIPPED, _MIN_HARDLY_CLIPPED = 0.03, 0.15  # share of a window's pixels, and of all windows that must have less
+_REFINEMENTS, _TINY = 6, 1e-12
+_FEW_CLIPPED, _MIN_FEW_CLIPPED = 0.15, 0.15  # share of a window's pixels, and of all windows that must have less
 _MIN_SIGMA = 1.5  # grey levels: less is the image itself
 _MIN_SIDE = 64  # pixels of an image that has windows without edges
 
@@ -173,33 +176,44 @@ def _gaussian_variance(grey: np.ndarray, known: np.ndarray) -> float:
     if is_clipped or min(grey.shape[-2:]) < _MIN_SIDE:  # large windows would contain edges
         return small
     estimate = max(0.0, small - max(0.0, large - small))
-    hardly = known & (ndimage.uniform_filter(clipped, size, mode="reflect") < _HARDLY_CLIPPED)
-    counted = hardly if hardly.mean() >= _MIN_HARDLY_CLIPPED else usable
-    return _refined_variance(estimate, variance[counted], np.abs(high[counted]))
+    counted = known & (ndimage.uniform_filter(clipped, size, mode="reflect") < _FEW_CLIPPED)
+    if counted.mean() < _MIN_FEW_CLIPPED:
+        return estimate
+    means = ndimage.uniform_filter(grey, size, mode="reflect")
+    return _refined_variance(estimate, variance[counted], means[counted], np.abs(high[counted]))
 
 
-def _refined_variance(estimate: float, variances: np.ndarray, high: np.ndarray) -> float:
+def _refined_variance(estimate: float, variances: np.ndarray, means: np.ndarray, high: np.ndarray) -> float:
     """The variance in the windows that show nothing but noise, if they are many; otherwise the estimate.
 
     The estimate comes from few windows, so that it varies from one part of an image to another; that of many does not.
-    It is computed from the share of high frequencies below about their median, which does not depend on black and white
-    pixels, whose noise is cut off. `variances` are those of the windows, and `high` the absolute high frequencies in
-    their centres.
+    It is computed from the share of high frequencies below about their median: edges are among the others. Noise that is
+    clipped at black and white counts as if it were not. `variances` and `means` are those of the windows, and `high`
+    the absolute high frequencies in their centres.
     """
     from scipy.special import ndtri
 
-    deviation = _WINDOW_DEVIATION
-    if np.mean(np.abs(variances - estimate) < 2 * deviation * estimate) < _MIN_PURE:
-        return estimate
-    for _ in range(10):
-        pure = high[variances < (1 + _PURE * deviation) * estimate]
-        # those of integers are multiples of 1/6: no value is at the limit itself
-        limit = (math.floor(6 * _MEDIAN_OF_ABSOLUTE * math.sqrt(estimate)) + 0.5) / 6
-        share = np.count_nonzero(pure < limit) / max(1, len(pure))
+    deviation, refined = _WINDOW_DEVIATION, estimate
+    for number in range(_REFINEMENTS):
+        kept = _kept_share(means, refined)
+        excess = variances / kept / max(refined, _TINY) - 1
+        if number == 0 and np.mean(np.abs(excess) < 2 * deviation) < _MIN_PURE:
+            break
+        is_pure = excess < _PURE * deviation
+        # high frequencies of integers are multiples of 1/6: no value is at the limit itself
+        limit = (math.floor(6 * _MEDIAN_OF_ABSOLUTE * math.sqrt(refined)) + 0.5) / 6
+        share = np.mean(high[is_pure] < limit * np.sqrt(kept[is_pure])) if is_pure.any() else 0.0
         if not 0 < share < 1:
             break
-        estimate = float(limit / ndtri((1 + share) / 2)) ** 2 / (1 + _PURE_MEAN * deviation)
-    return estimate
+        refined = float(limit / ndtri((1 + share) / 2)) ** 2 / (1 + _PURE_MEAN * deviation)
+    return refined
+
+
+def _kept_share(means: np.ndarray, variance: float) -> np.ndarray:
+    """The share of the noise's variance that clipping leaves where the mean is this."""
+    sigma, levels = max(1.0, math.sqrt(variance)), np.arange(float(GREY_LEVELS))
+    moments = clipped_moments(levels, sigma, 0.0, levels[-1])
+    return np.interp(means, moments.mean, moments.variance) / sigma**2
 
 
 def central_box(shape: tuple[int, ...]) -> tuple[slice, ...]:

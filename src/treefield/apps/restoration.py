@@ -50,6 +50,7 @@ _LEVELS_PER_SIGMA = 4
 _MAX_DIFFERENCE = 1e12
 _TOL_BETWEEN_LEVELS = 5e-3
 _MIN_ESTIMATED = 32  # pixels along each side of an image whose estimates can be relied on
+_SECONDS_PER_COST = 1e-8  # of a pixel and level
 _FAR_SIGMA, _FAR_WEIGHT = 3.0, 20.0  # factors between a given value and the estimate at which a warning is due
 
 NO_NOISE = "no noise found: the image is returned unchanged"
@@ -111,15 +112,20 @@ class LevelCosts:
     sigma: float | None
 
 
-def restoration_problem(image: np.ndarray, model: LevelModel | None, noise: Noise) -> Problem[GridMRF]:
-    """The problem of removing the noise from an image with channels first, given its model if there is noise."""
+def restoration_problem(
+    image: np.ndarray, model: LevelModel | None, noise: Noise, seconds: float = math.inf
+) -> Problem[GridMRF]:
+    """The problem of removing the noise from an image with channels first, given its model if there is noise.
+
+    `seconds` is the time for the means of patches.
+    """
     details: dict[str, object] = {"noise": noise}
     if model is None:
         details["message"] = NO_NOISE
         nothing = GridMRF(np.zeros((*(1 for _ in image.shape[1:]), 1), np.uint16), Potts(1))
         return Problem(nothing, lambda x: image.copy(), details=details)
     box, (stacked, weights) = whole_box(image.shape[1:]), stack_channels(image)
-    models = [model.prepared(channel) for channel in image]
+    models = [model.prepared(channel, seconds / len(image)) for channel in image]
     unary = np.concatenate([own.unary(channel, box) for own, channel in zip(models, image, strict=True)])
     mrf = GridMRF(unary.reshape(*stacked.shape, -1), model.pairwise, weights=weights)
 
@@ -161,6 +167,11 @@ def restoration_model(
         is_between=is_patches and not is_list,
     )
     return model, noise
+
+
+def searching_seconds(pixels: int, model: LevelModel) -> float:
+    """About how long the least work after the means of patches takes: building a model, a sweep, and restoring."""
+    return _SECONDS_PER_COST * pixels * len(model.values)
 
 
 def tolerance(model: LevelModel) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from treefield.apps.level_model import Channel, LevelModel
 from treefield.apps.problem import Problem, name_limit
-from treefield.apps.restoration import NO_NOISE, tolerance
+from treefield.apps.restoration import NO_NOISE, searching_seconds, tolerance
 from treefield.results import TRACE, MAPResult, Status, amend_result, make_result
 from treefield.solvers.interrupt import Interrupts
 from treefield.solvers.loop import Timer, as_limits
@@ -87,7 +87,10 @@ def restore_planes(
                 continue
             kept, start = labels(number), timer.seconds()
             share = None if limit is None else max(0.0, (limit - start) / (len(planes) - number))
-            own = model.prepared(plane) if is_prepared else model
+            own = model
+            if is_prepared:
+                least = searching_seconds(math.prod(plane.shape), model)
+                own = model.prepared(plane, math.inf if share is None else share - least)
             mrf = tiled_model(plane, own, tiling, kept.store)
             problem = Problem(mrf, lambda x: x, tol=tolerance(model))
             if limit is not None:

@@ -85,8 +85,8 @@ class _AutoSearch:
     def round(self, pool: ThreadPoolExecutor | None) -> None:
         """One round of both sides."""
         run, dual = self._run, self._dual
-        if dual is not None and not dual.is_due(run.nit):
-            dual = None
+        if dual is not None and (not dual.is_due(run.nit) or run.is_out_of_time()):
+            dual = None  # without time, the first round is one sweep
         iterations = None
         if dual is not None and pool is not None:
             iterations = pool.submit(dual.iterate, run.should_truncate)

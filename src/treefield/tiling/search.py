@@ -29,6 +29,7 @@ from treefield.validation import as_choice, as_thread_count, label_dtype
 
 METHODS = ("auto", "t_icm", "t_ils")
 STARTS = ("random", "unary")
+_SECONDS_PER_COST = 1e-8  # of a site and label, that a round of "auto" may take
 _ROUNDING = 1e-12  # relative to a tile's energy
 
 _SolvedT = TypeVar("_SolvedT")
@@ -269,16 +270,17 @@ class _TileSearch(Loop):
         self._end_iteration(0)
 
     def _solve_alone(self, box: Box) -> Solved:
-        """Search a tile without the sites around it; without time left, by one sweep; after an interrupt, give every
+        """Search a tile without the sites around it; in too little time, by one sweep; after an interrupt, give every
         site its cheapest label."""
         tile = self._read(box)
         if not self.should_continue():
             return take_cheapest_labels(tile)
-        if self.is_out_of_time():
+        seconds = self._time_share(box)
+        if seconds is not None and seconds < _SECONDS_PER_COST * size_of(box) * tile.n_labels:
             options = {"x0": "unary", "maxiter": 1, "threads": 1}
             swept = solve_tile(tile, "t_icm", options, seed_of(self._root, 1, box))
             return dataclasses.replace(swept, bound=-math.inf)
-        return self._solve(tile, 1, box) or take_cheapest_labels(tile)
+        return self._solve(tile, 1, box, seconds) or take_cheapest_labels(tile)
 
     def _search(self, phase: int, classes: list[list[Box]]) -> None:
         if self.has_ended:
@@ -341,7 +343,8 @@ class _TileSearch(Loop):
         return self._take(box, self._solve_in_context(phase, box))
 
     def _solve_in_context(self, phase: int, box: Box) -> Solved | None:
-        return self._solve(self._read(box, self._x), phase, box)
+        tile = self._read(box, self._x)
+        return self._solve(tile, phase, box, self._time_share(box))
 
     def _take(self, box: Box, solved: Solved | None) -> Box | None:
         """Write the labels that a search has found; return the part of the grid that has changed."""
@@ -364,17 +367,24 @@ class _TileSearch(Loop):
             self._read_sites += size_of(box)
             return tile
 
-    def _solve(self, tile: Tile, phase: int, box: Box) -> Solved | None:
-        """The result of a tile's search; None if Ctrl-C comes before there is one."""
-        is_one_of_some = threading.current_thread() is not self._thread
-        options = dict(self._options, threads=1 if is_one_of_some else self._options.get("threads"))
+    @property
+    def _is_one_of_some(self) -> bool:
+        """Whether this thread is one of those that search tiles at once."""
+        return threading.current_thread() is not self._thread
+
+    def _time_share(self, box: Box) -> float | None:
+        """The seconds for a box, whose search begins now, of those that are left; None without a limit."""
         with self._lock:
-            left = self.time_left
-            if left is not None:
-                at_once = self._workers if is_one_of_some else 1
-                share = min(1.0, at_once * size_of(box) / max(1, self._remaining))
-                options["time_limit"] = left if self.method == "t_icm" else share * left
+            left, remaining = self.time_left, max(1, self._remaining)
             self._remaining -= size_of(box)
+        if left is None or self.method == "t_icm":
+            return left
+        return left * min(1.0, (self._workers if self._is_one_of_some else 1) * size_of(box) / remaining)
+
+    def _solve(self, tile: Tile, phase: int, box: Box, seconds: float | None) -> Solved | None:
+        """The result of a tile's search; None if Ctrl-C comes before there is one."""
+        threads = 1 if self._is_one_of_some else self._options.get("threads")
+        options = dict(self._options, threads=threads, time_limit=seconds)
         options["callback"] = self._stop_if_interrupted
         try:
             return solve_tile(tile, self.method, options, seed_of(self._root, phase, box))
