@@ -48,16 +48,17 @@ ModelT = TypeVar("ModelT", bound=GridMRF | GraphMRF | TiledMRF)
 class Problem(Generic[ModelT]):
     """A model, the answer that a labelling of it stands for, and optionally a labelling to start from.
 
-    `tol` is the default of the keyword of `minimize`, and `preparation` the seconds that building the model took, which
-    count for its `time_limit`.
+    `tol` is the default of the keyword of `minimize`. `preparation` is the seconds that building the model took, which
+    count for its `time_limit`; `memory` the bytes that the search may use, its `memory_limit`, None for no limit.
     """
 
     mrf: ModelT
     output: Callable[[np.ndarray], np.ndarray]
-    start: np.ndarray | None = None
+    start: np.ndarray | str | None = None
     details: dict[str, object] = dataclasses.field(default_factory=dict)  # further attributes of the result
     tol: float = TOL
     preparation: float = 0.0
+    memory: int | None = None
 
     def example_output(self) -> np.ndarray:
         """The answer for the last label everywhere: it has the shape, dtype and greatest value of any answer."""
@@ -77,6 +78,8 @@ class Problem(Generic[ModelT]):
             options.pop("x0", None)
             if self.start is not None and "x0" in names:
                 options["x0"] = self.start
+        if self.memory is not None and "memory_limit" in names:
+            options["memory_limit"] = self.memory
         if "rng" not in names:  # the method draws nothing
             options.pop("rng", None)
         search: Callable[..., MAPResult] = minimize  # it checks the keywords itself
