@@ -14,7 +14,7 @@ _MAX_SAMPLE = 20_000  # pixels that a model is fitted to
 _MAX_GAUSSIANS = 5  # per label, if its seeds have several colours
 _PIXELS_PER_GAUSSIAN = 20  # at least
 _MIN_VARIANCE = (2 / 255) ** 2
-_BLOCK = 2**18  # pixels
+_BLOCK = 2**15  # pixels: their colours fit into the cache, and BLAS starts no threads
 MAX_COST = 20.0  # nats: less probable than exp(-20) counts as impossible
 
 
@@ -64,8 +64,13 @@ def costs_from_centres(colours: Colours | np.ndarray, centres: np.ndarray, threa
         channels = np.ascontiguousarray(colours[block].T)
         return np.stack([_squared_norm(channels - centre[:, None]) for centre in centres])
 
-    nearest = over_blocks(lambda block: distances(block).min(axis=0).sum(), len(colours), _BLOCK, threads)
-    variance = max(sum(nearest) / len(colours) / colours.shape[1], _MIN_VARIANCE)
+    nearest = np.empty(len(colours))
+
+    def fill(block: slice) -> None:
+        nearest[block] = distances(block).min(axis=0)
+
+    over_blocks(fill, len(colours), _BLOCK, threads)
+    variance = max(nearest.mean() / colours.shape[1], _MIN_VARIANCE)
     return _relative_costs(lambda block: distances(block) / (2 * variance), len(colours), len(centres), threads)
 
 

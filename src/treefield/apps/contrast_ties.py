@@ -11,7 +11,7 @@ from treefield.apps.blocks import over_blocks
 
 _MIN_TIE = 0.05  # relative to the weight, across the strongest edges
 _MAX_CONTRAST = 1e100
-_BLOCK = 2**18  # pixels
+_BLOCK = 2**15  # pixels
 
 
 def contrast_ties(
