@@ -14,6 +14,7 @@ import dual
 import graphs
 import growth
 import large
+import large_stereo
 import measure
 import pictures
 import record
@@ -46,6 +47,7 @@ SECTIONS = {
         scale.cluster,
         scale.seeds,
         applications.depth,
+        large_stereo.large_depth,
         applications.noise,
         pictures.pictures,
         applications.startup,
