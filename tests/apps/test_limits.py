@@ -88,7 +88,7 @@ def test_methods_without_a_memory_limit_take_that_of_the_application():
 
 
 class Clock:
-    """A timer that counts the calls of `over_blocks` in hundreds of seconds."""
+    """A timer by a clock that only slow preparation moves."""
 
     now = 0.0
 
