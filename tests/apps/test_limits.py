@@ -7,6 +7,7 @@ import pytest
 
 import treefield as tf
 from treefield.apps import blocks, memory, problem, stereo_costs
+from treefield.solvers.minimize import METHODS
 
 SCENE = np.random.default_rng(0).integers(0, 256, (14, 60), dtype=np.uint8)
 LEFT, RIGHT = SCENE[:, :36], SCENE[:, 3:39]
@@ -172,3 +173,16 @@ def test_costs_do_not_depend_on_blocks_and_threads(monkeypatch):
             stereo_costs.matching_costs(*images, cost, range(-3, 9), threads=2), whole, rtol=1e-6
         )
         monkeypatch.undo()
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name not in ("tree_bp", "scan_line")])
+def test_large_stereo_models_start_from_scan_lines_with_any_method(monkeypatch, method):
+    monkeypatch.setattr("treefield.apps.stereo._MANY", 0)
+    assert np.mean(CALLS["stereo"](method=method, time_limit=0.2)[:, 3:] == 3) > 0.9
+
+
+def test_start_of_large_stereo_models_can_be_given(searches, monkeypatch):
+    monkeypatch.setattr("treefield.apps.stereo._MANY", 0)
+    for options in ({}, {"x0": "unary"}):
+        CALLS["stereo"](maxiter=1, **options)
+    assert [call["x0"] for call in searches] == ["scan-line", "unary"]

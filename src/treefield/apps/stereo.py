@@ -122,7 +122,8 @@ def stereo(
     time_limit : float, optional
         Seconds for the whole call, compilation left out: the costs and, with an occlusion check, both searches.
     tol, callback, rng
-        As in `minimize`; its other keywords are accepted as well. The default of `tol` is 1e-3.
+        As in `minimize`; its other keywords are accepted as well. The default of `tol` is 1e-3; that of `x0` is
+        "scan-line" where there are more than 2**26 costs.
     full_output : bool
         Return the result of `minimize` as well.
 
