@@ -78,6 +78,15 @@ def test_a_little_memory_gives_a_search_without_a_bound():
     assert np.isnan(res.lower_bound) and res.fun < np.inf
 
 
+@pytest.mark.parametrize("name", COSTS)
+def test_a_memory_limit_that_the_costs_nearly_use_up_is_refused_with_what_the_search_needs(searches, name):
+    limit = COSTS[name] + 100 * SITES
+    with pytest.raises(MemoryError, match=r"leave 50.4 kB of the memory limit for the search, which needs at least"):
+        CALLS[name](memory_limit=limit)
+    assert not searches
+    assert CALLS[name](memory_limit=limit, method="icm").shape == LEFT.shape
+
+
 def test_both_models_of_an_occlusion_check_count_for_the_memory_limit(searches):
     CALLS["stereo"](memory_limit="5 MB", occlusion="mark", maxiter=1)
     assert [call["memory_limit"] for call in searches] == [5_000_000 - 2 * COSTS["stereo"]] * 2

@@ -10,10 +10,11 @@ from typing import Generic, Literal, TypeVar, cast, overload
 
 import numpy as np
 
+from treefield.io.limits import format_bytes
 from treefield.models.graph import GraphMRF
 from treefield.models.grid import GridMRF
 from treefield.results import MAPResult, amend_result
-from treefield.solvers.minimize import check_method_keywords, minimize, takes
+from treefield.solvers.minimize import LABELLINGS, check_method_keywords, minimize, takes
 from treefield.tiling.model import TiledMRF
 from treefield.validation import as_non_negative
 
@@ -39,6 +40,18 @@ def round_to_ten_bits(weight: float) -> float:
 def name_limit(res: MAPResult, left: float | None, asked: float) -> MAPResult:
     """The result of a search that had `left` seconds, with a message that names the limit that was asked for."""
     return amend_result(res, message=res.message.replace(f"time_limit = {left:g} s", f"time_limit = {asked:g} s"))
+
+
+def check_search_fits(mrf: GridMRF | GraphMRF | TiledMRF, memory: int) -> None:
+    """Raise MemoryError if `memory` bytes, which the costs have left, are too few for any search of a model."""
+    if isinstance(mrf, TiledMRF) or mrf.backend.has_few_edges:
+        return
+    least = min(mrf.backend.search_bytes().values()) + LABELLINGS * 4 * mrf.size
+    if least > memory:
+        raise MemoryError(
+            f"the costs leave {format_bytes(memory)} of the memory limit for the search, which needs at least "
+            f"{format_bytes(least)}: give a larger memory_limit (--memory-limit)"
+        )
 
 
 ModelT = TypeVar("ModelT", bound=GridMRF | GraphMRF | TiledMRF)
@@ -79,6 +92,7 @@ class Problem(Generic[ModelT]):
             if self.start is not None and "x0" in names:
                 options["x0"] = self.start
         if self.memory is not None and "memory_limit" in names:
+            check_search_fits(self.mrf, self.memory)
             options["memory_limit"] = self.memory
         if "rng" not in names:  # the method draws nothing
             options.pop("rng", None)
