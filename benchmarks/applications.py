@@ -88,7 +88,8 @@ def sgbm(cv2, left, right, number, block):
     """StereoSGBM's disparities with the penalties its documentation recommends, what it finds invalid filled from the
     nearest valid one on the row; and its seconds."""
     up = -(-number // 16) * 16  # it takes multiples of 16
-    penalties = {"P1": 8 * 3 * block**2, "P2": 32 * 3 * block**2}
+    channels = 1 if left.ndim == 2 else left.shape[2]
+    penalties = {"P1": 8 * channels * block**2, "P2": 32 * channels * block**2}
     start = time.perf_counter()
     disparity = cv2.StereoSGBM_create(0, up, block, **penalties).compute(left, right) / 16.0
     seconds = time.perf_counter() - start

@@ -15,7 +15,11 @@ import dual
 import graphs
 import growth
 import large
+<<<<<<< HEAD
 import limits
+=======
+import large_stereo
+>>>>>>> fd3bd289edb5ab318968af3b18db5c3e50059d37
 import measure
 import pictures
 import record
@@ -48,6 +52,7 @@ SECTIONS = {
         scale.cluster,
         scale.seeds,
         applications.depth,
+        large_stereo.large_depth,
         applications.noise,
         pictures.pictures,
         camera_sizes.large_pictures,

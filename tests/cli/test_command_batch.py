@@ -8,6 +8,7 @@ import pytest
 
 import treefield as tf
 from command import check_command_refused, in_a_process, listing
+from treefield.apps import memory
 from treefield.cli import memory_plan
 from treefield.io import read_image, write_image
 
@@ -161,10 +162,25 @@ def test_parallel_searches_of_a_batch_share_the_memory(monkeypatch):
     monkeypatch.setattr(memory_plan, "available_memory", lambda: 1000)
 
     def planned(at_once):
-        memory_plan.searches_at_once.set(at_once)
+        memory.searches_at_once.set(at_once)
         return memory_plan.plan_memory(100, 4, 1, quiet=True)
 
     assert contextvars.copy_context().run(planned, 1) == 900 - 400
     assert contextvars.copy_context().run(planned, 2) == 450 - 400
     with pytest.raises(MemoryError, match="only 333 bytes of memory are free for each of 3 at once"):
         contextvars.copy_context().run(planned, 3)
+
+
+def test_parallel_applications_of_a_batch_share_the_memory(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 10_000)
+
+    def left(at_once):
+        memory.searches_at_once.set(at_once)
+        return memory.memory_beside_costs(10, 100, 1, None, "fewer labels")
+
+    assert contextvars.copy_context().run(left, 1) == 8000 - 1000
+    assert contextvars.copy_context().run(left, 2) == 4000 - 1000
+    with pytest.raises(
+        MemoryError, match=r"only 1\.6 kB of the memory are free for each of 5 at once .*: take fewer labels"
+    ):
+        contextvars.copy_context().run(left, 5)

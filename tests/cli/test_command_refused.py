@@ -158,23 +158,43 @@ def test_an_image_that_unpacks_to_more_than_memory_is_refused(command, files, no
     assert listing(files) == before
 
 
-MODELS = [
+PLANNED = [
     ("denoise", "grey.png", "o.png"),
-    ("inpaint", "grey.png", "mask.png", "o.png"),
-    ("segment", "grey.png", "o.png", "--labels", 400),
-    (*STEREO, "o.png", "--num-disparities", 17),
     ("ising", "fields.npy", "o.npy", "--coupling", 1),
     ("compare", "denoise", "grey.png", "--out", "d"),
+]
+GUARDED = [
+    ("inpaint", "grey.png", "mask.png", "o.png"),
+    ("inpaint", "grey.png", "mask.png", "o.png", "--denoise"),
+    ("segment", "grey.png", "o.png", "--labels", 400),
+    (*STEREO, "o.png", "--num-disparities", 17),
     ("compare", "segment", "grey.png", "--out", "d", "--labels", 400),
     ("compare", "stereo", "left.png", "right.png", "--out", "d", "--num-disparities", 17),
 ]
 
 
-@pytest.mark.parametrize("arguments", MODELS, ids=lambda arguments: "-".join(arguments[:2]))
+@pytest.mark.parametrize("arguments", PLANNED, ids=lambda arguments: "-".join(arguments[:2]))
 def test_a_model_of_more_than_memory_is_refused(command, files, no_search, monkeypatch, arguments):
     monkeypatch.setattr("treefield.cli.memory_plan.available_memory", lambda: 3000)
     before = listing(files)
     check_command_refused(command(*arguments), "labels need", "only 3 kB of memory are free")
+    assert listing(files) == before
+
+
+@pytest.mark.parametrize("arguments", GUARDED, ids=lambda arguments: "-".join(arguments[:2]))
+def test_an_application_whose_costs_are_more_than_the_free_memory_is_refused(
+    command, files, no_search, monkeypatch, arguments
+):
+    monkeypatch.setattr("treefield.apps.memory.available_memory", lambda: 3750)
+    before = listing(files)
+    check_command_refused(command(*arguments), "labels need", "only 3 kB of the memory are free", "--memory-limit")
+    assert listing(files) == before
+
+
+@pytest.mark.parametrize("arguments", GUARDED[:4], ids=lambda arguments: "-".join(arguments[:2]))
+def test_an_application_whose_costs_are_more_than_the_memory_limit_is_refused(command, files, no_search, arguments):
+    before = listing(files)
+    check_command_refused(command(*arguments, "--memory-limit", "3kB"), "labels need", "memory_limit is 3 kB")
     assert listing(files) == before
 
 

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 
 from treefield.apps.image_arrays import as_channels_first, from_channels_first
 from treefield.apps.keywords import ChannelAxis, Data, DenoiseKeywords, Smoothness
-from treefield.apps.large_denoising import LargeDenoising, search_bytes, search_memory
+from treefield.apps.large_denoising import LargeDenoising, search_bytes
 from treefield.apps.level_model import LevelModel
+from treefield.apps.memory import search_memory
 from treefield.apps.noise import Noise
 from treefield.apps.problem import Problem, check_options
 from treefield.apps.restoration import Costs, restoration_model, restoration_problem, searching_seconds

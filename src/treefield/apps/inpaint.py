@@ -11,12 +11,15 @@ from numpy.typing import ArrayLike
 from treefield.apps.filling import hole_problem
 from treefield.apps.image_arrays import as_channels_first, as_mask, from_channels_first
 from treefield.apps.keywords import ChannelAxis, Data, InpaintKeywords, Smoothness
+from treefield.apps.memory import memory_beside_costs
 from treefield.apps.problem import Problem, check_options
-from treefield.apps.restoration import Costs, fill_problem
+from treefield.apps.restoration import Costs, fill_problem, intensity_levels
 from treefield.models.grid import GridMRF
 from treefield.protocols import Callback, Seed
 from treefield.results import MAPResult
+from treefield.solvers.loop import Timer
 
+_REMEDY = "fewer levels, or a smaller image or part of it"
 _SMOOTHNESS: Smoothness = "quadratic"  # a ramp is continued as a ramp
 
 
@@ -45,6 +48,7 @@ def inpaint(
     cutoff: float | None = None,
     sigma: float | None = None,
     channel_axis: ChannelAxis = "auto",
+    memory_limit: float | str | None = None,
     time_limit: float | None = None,
     tol: float | None = None,
     callback: Callback | None = None,
@@ -80,7 +84,13 @@ def inpaint(
     tol : float, optional
         As in `minimize`. By default 1e-3, without `denoise` 0.02 if the holes have 1000 pixels, in all channels, or
         more.
-    time_limit, callback, rng, full_output
+    memory_limit : int or str, optional
+        Bytes, or text such as "4 GB", for the costs, up to 4 bytes per pixel of the holes (with `denoise` of the image)
+        and level, and the search; by default 2.4 GB, or less if less is free. With less than the search has use for it
+        is one without a bound, or a slower one; if the costs do not fit, MemoryError.
+    time_limit : float, optional
+        Seconds for the whole call, compilation left out.
+    callback, rng, full_output
         As in `treefield.denoise`. Other keywords of `minimize` are accepted as well; `x0` is a labelling of the model.
 
     Returns
@@ -105,7 +115,13 @@ def inpaint(
     check_options(inpaint, options)
     costs = Costs(data, tau, smoothness, weight, cutoff, sigma)
     problem = inpaint_problem(
-        image, mask, keep_known=not denoise, levels=levels, costs=costs, channel_axis=channel_axis
+        image,
+        mask,
+        keep_known=not denoise,
+        levels=levels,
+        costs=costs,
+        channel_axis=channel_axis,
+        memory_limit=memory_limit,
     )
     return problem.solve(full_output, time_limit=time_limit, tol=tol, callback=callback, rng=rng, **options)
 
@@ -118,16 +134,25 @@ def inpaint_problem(
     levels: ArrayLike = 256,
     costs: Costs | None = None,
     channel_axis: ChannelAxis = "auto",
+    memory_limit: float | str | None = None,
 ) -> Problem[GridMRF]:
     """The problem that `inpaint` solves."""
+    timer = Timer()
     array, dtype = as_channels_first(image, "image", channel_axis, hole=mask), np.asarray(image).dtype
     hole = as_mask(mask, "mask", array.shape[1:])
     if hole.all():
         raise ValueError("mask covers the whole image: there is nothing to fill it from")
+    if not keep_known:
+        known = array[:, ~hole]
+        extremes = np.array([known.min(), known.max()], array.dtype)
+        count, itemsize = len(intensity_levels(extremes, levels)), 2 if array.dtype.itemsize == 1 else 4
+        memory_beside_costs(array.size, count, itemsize, memory_limit, _REMEDY)
     build = hole_problem if keep_known else fill_problem
     problem = build(array, hole, levels, Costs(smoothness=_SMOOTHNESS) if costs is None else costs)
+    mrf = problem.mrf
+    memory = memory_beside_costs(mrf.size, mrf.n_labels, mrf.unary.itemsize, memory_limit, _REMEDY)
 
     def output(x: np.ndarray) -> np.ndarray:
         return from_channels_first(problem.output(x), channel_axis, dtype)
 
-    return dataclasses.replace(problem, output=output)
+    return dataclasses.replace(problem, output=output, memory=memory, preparation=timer.seconds())

@@ -12,23 +12,12 @@ import numpy as np
 from treefield.apps.level_model import LevelModel
 from treefield.apps.noise import Noise
 from treefield.apps.tiled_restoration import Tiling, combine_results, restore_planes
-from treefield.io.limits import available_memory
 from treefield.results import MAPResult
 from treefield.solvers.loop import Timer
 from treefield.tiling.array_protocols import Box
-from treefield.validation import as_byte_count, label_dtype
+from treefield.validation import label_dtype
 
-_SEARCH_BYTES = 2 * 10**9  # enough for tiles whose borders are few
-_FREE_SHARE = 0.8  # of the free memory that a search may use
 _BYTES_PER_LABEL = 20  # of each site: its costs, packed for both axes, and messages
-
-
-def search_memory(memory_limit: float | str | None) -> int:
-    """The bytes that a search may use: those given, otherwise 2 GB or most of the free memory, if that is less."""
-    if memory_limit is not None:
-        return as_byte_count(memory_limit, "memory_limit")
-    free = available_memory()
-    return _SEARCH_BYTES if free is None else min(_SEARCH_BYTES, int(_FREE_SHARE * free))
 
 
 def search_bytes(pixels: int, model: LevelModel) -> int:

@@ -187,9 +187,9 @@ def _refined_variance(estimate: float, variances: np.ndarray, means: np.ndarray,
     """The variance in the windows that show nothing but noise, if they are many; otherwise the estimate.
 
     The estimate comes from few windows, so that it varies from one part of an image to another; that of many does not.
-    It is computed from the share of high frequencies below about their median: edges are among the others. Noise that is
-    clipped at black and white counts as if it were not. `variances` and `means` are those of the windows, and `high`
-    the absolute high frequencies in their centres.
+    It is computed from the share of high frequencies below about their median: edges are among the others. Noise that
+    was clipped at black and white counts as if it were not. `variances` and `means` are those of the windows, and
+    `high` the absolute high frequencies in their centres.
     """
     from scipy.special import ndtri
 

@@ -10,10 +10,11 @@ from typing import Generic, Literal, TypeVar, cast, overload
 
 import numpy as np
 
+from treefield.io.limits import format_bytes
 from treefield.models.graph import GraphMRF
 from treefield.models.grid import GridMRF
 from treefield.results import MAPResult, amend_result
-from treefield.solvers.minimize import check_method_keywords, minimize, takes
+from treefield.solvers.minimize import LABELLINGS, check_method_keywords, minimize, takes
 from treefield.tiling.model import TiledMRF
 from treefield.validation import as_non_negative
 
@@ -41,6 +42,18 @@ def name_limit(res: MAPResult, left: float | None, asked: float) -> MAPResult:
     return amend_result(res, message=res.message.replace(f"time_limit = {left:g} s", f"time_limit = {asked:g} s"))
 
 
+def check_search_fits(mrf: GridMRF | GraphMRF | TiledMRF, memory: int) -> None:
+    """Raise MemoryError if `memory` bytes, which the costs have left, are too few for any search of a model."""
+    if isinstance(mrf, TiledMRF) or mrf.backend.has_few_edges:
+        return
+    least = min(mrf.backend.search_bytes().values()) + LABELLINGS * 4 * mrf.size
+    if least > memory:
+        raise MemoryError(
+            f"the costs leave {format_bytes(memory)} of the memory limit for the search, which needs at least "
+            f"{format_bytes(least)}: give a larger memory_limit (--memory-limit)"
+        )
+
+
 ModelT = TypeVar("ModelT", bound=GridMRF | GraphMRF | TiledMRF)
 
 
@@ -48,16 +61,17 @@ ModelT = TypeVar("ModelT", bound=GridMRF | GraphMRF | TiledMRF)
 class Problem(Generic[ModelT]):
     """A model, the answer that a labelling of it stands for, and optionally a labelling to start from.
 
-    `tol` is the default of the keyword of `minimize`, and `preparation` the seconds that building the model took, which
-    count for its `time_limit`.
+    `tol` is the default of the keyword of `minimize`. `preparation` is the seconds that building the model took, which
+    count for its `time_limit`; `memory` the bytes that the search may use, its `memory_limit`, None for no limit.
     """
 
     mrf: ModelT
     output: Callable[[np.ndarray], np.ndarray]
-    start: np.ndarray | None = None
+    start: np.ndarray | str | None = None
     details: dict[str, object] = dataclasses.field(default_factory=dict)  # further attributes of the result
     tol: float = TOL
     preparation: float = 0.0
+    memory: int | None = None
 
     def example_output(self) -> np.ndarray:
         """The answer for the last label everywhere: it has the shape, dtype and greatest value of any answer."""
@@ -77,6 +91,9 @@ class Problem(Generic[ModelT]):
             options.pop("x0", None)
             if self.start is not None and "x0" in names:
                 options["x0"] = self.start
+        if self.memory is not None and "memory_limit" in names:
+            check_search_fits(self.mrf, self.memory)
+            options["memory_limit"] = self.memory
         if "rng" not in names:  # the method draws nothing
             options.pop("rng", None)
         search: Callable[..., MAPResult] = minimize  # it checks the keywords itself

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Literal, Unpack, overload
+from typing import Literal, Unpack, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from treefield.apps import colour_models
+from treefield.apps.contrast_ties import contrast_ties, edge_ends
 from treefield.apps.image_arrays import as_channels_first
 from treefield.apps.keywords import ChannelAxis, SegmentKeywords
+from treefield.apps.memory import memory_beside_costs
 from treefield.apps.problem import Problem, check_options
 from treefield.models.grid import GridMRF, as_lattice
 from treefield.models.pairwise import Potts
 from treefield.protocols import Callback, Seed
 from treefield.results import MAPResult
+from treefield.solvers.loop import Timer
 from treefield.validation import as_count, as_generator, as_non_negative, as_positive, as_real_array
 
 _REGIONS = 2  # the default of `labels`
@@ -24,9 +26,7 @@ _WEIGHT = 6.0  # nats
 _CONTRAST = 0.5
 _MAX_LABEL = 2**31 - 1  # labels are int32
 _MAX_WEIGHT = 1e30  # float32 holds it
-_MAX_CONTRAST = 1e100
 _MAX_SUM_ERROR = 0.02  # of probabilities in float16
-_MIN_TIE = 0.05  # relative to the weight, across the strongest edges
 
 
 @overload
@@ -59,6 +59,7 @@ def segment(
     connectivity: Literal[1, 2] = 1,
     probabilities: ArrayLike | None = None,
     channel_axis: ChannelAxis = "auto",
+    memory_limit: float | str | None = None,
     time_limit: float | None = None,
     tol: float | None = None,
     callback: Callback | None = None,
@@ -97,7 +98,13 @@ def segment(
     channel_axis : int, optional
         The axis of the colours. By default there is none; an image of shape (M, N, 3) or (M, N, 4) then raises, unless
         None says that it is a volume.
-    time_limit, tol, callback, rng
+    memory_limit : int or str, optional
+        Bytes, or text such as "4 GB", for the costs, 4 bytes per pixel and label, and the search; by default 2.4 GB, or
+        less if less is free. With less than the search has use for it is one without a bound, or a slower one; if the
+        costs do not fit, MemoryError.
+    time_limit : float, optional
+        Seconds for the whole call, compilation left out.
+    tol, callback, rng
         As in `minimize`, whose other keywords are accepted as well; the default of `tol` is 1e-3. `rng` also draws the
         start of k-means.
     full_output : bool
@@ -130,6 +137,8 @@ def segment(
         probabilities=probabilities,
         channel_axis=channel_axis,
         rng=rng,
+        memory_limit=memory_limit,
+        threads=cast("int | None", options.get("threads")),
     )
     return problem.solve(full_output, time_limit=time_limit, tol=tol, callback=callback, rng=rng, **options)
 
@@ -145,70 +154,52 @@ def segment_problem(
     probabilities: ArrayLike | None = None,
     channel_axis: ChannelAxis = "auto",
     rng: Seed = None,
+    memory_limit: float | str | None = None,
+    threads: int | None = None,
 ) -> Problem[GridMRF]:
     """The problem that `segment` solves."""
-    array = np.moveaxis(as_channels_first(image, "image", channel_axis), 0, -1).astype(np.float64)
+    timer = Timer()
+    array = np.moveaxis(as_channels_first(image, "image", channel_axis), 0, -1)
     rng = as_generator(rng)
-    low, high = array.min(), array.max()
-    array = (array - low) / ((high - low) or 1.0)
-    shape, colours = array.shape[:-1], array.reshape(-1, array.shape[-1])
+    shape, colours = array.shape[:-1], colour_models.Colours(array)
     strength = as_non_negative(weight, "weight")
     if strength > _MAX_WEIGHT:
         raise ValueError(f"weight must be at most {_MAX_WEIGHT:g}, got {strength:g}")
     lattice = as_lattice(shape, connectivity, False)
-    ties = _ties(array, lattice.steps, as_non_negative(contrast, "contrast"), _as_spacing(spacing, len(shape)))
+    limits = as_non_negative(contrast, "contrast"), _as_spacing(spacing, len(shape))
     classes = None if probabilities is None else _as_probabilities(probabilities, shape)
+    seeds = is_left_out = None
     if not isinstance(labels, list | tuple) and not np.ndim(labels):
         count = _as_number_of_regions(labels, classes)
-        if classes is None:
-            centres = colour_models.kmeans_centres(colours, count, rng)
-            unary, count = colour_models.costs_from_centres(colours, centres), len(centres)
-        else:
-            unary = colour_models.costs_from_probabilities(classes)
-        names, is_left_out = np.arange(1, count + 1), np.zeros(shape, bool)
+        names = np.arange(1, count + 1)
     else:
         seeds = _as_seeds(labels, shape, None if classes is None else classes.shape[-1])
+        names = np.unique(seeds[seeds > 0]) if classes is None else np.arange(1, classes.shape[-1] + 1)
+    memory = memory_beside_costs(len(colours), len(names), 4, memory_limit, "fewer labels or a smaller image")
+    ties = contrast_ties(array, colours.normalise, lattice.steps, *limits, threads)
+    if classes is not None:
+        unary = colour_models.costs_from_probabilities(classes, threads)
+    elif seeds is not None:
+        pixels = [np.flatnonzero(seeds == name) for name in names]
+        unary = colour_models.costs_from_seeds(colours, pixels, rng, threads)
+    else:
+        centres = colour_models.kmeans_centres(colours, len(names), rng)
+        unary, names = colour_models.costs_from_centres(colours, centres, threads), names[: len(centres)]
+    if seeds is not None:
         flat, is_left_out = seeds.reshape(-1), seeds < 0
-        if classes is None:
-            names = np.unique(seeds[seeds > 0])
-            unary = colour_models.costs_from_seeds(colours, [colours[flat == name] for name in names], rng)
-        else:
-            names, unary = np.arange(1, classes.shape[-1] + 1), colour_models.costs_from_probabilities(classes)
         prohibitive = 2 * len(shape) * strength + colour_models.MAX_COST
         unary[flat > 0] = np.where(flat[flat > 0][:, None] == names, 0, prohibitive)
         unary[flat < 0] = 0
-        ends = (_ends(is_left_out, step) for step in lattice.steps)
+        ends = (edge_ends(is_left_out, step) for step in lattice.steps)
         ties = [np.where(first | second, np.float32(0), tie) for (first, second), tie in zip(ends, ties, strict=True)]
     weights = [np.float32(strength) * tie for tie in ties]  # float32 holds one factor exactly, which is faster
     mrf = GridMRF(unary.reshape(*shape, len(names)), Potts(1.0), weights=weights, connectivity=connectivity)
-    return Problem(mrf, lambda x: np.where(is_left_out, -1, names[x]).astype(np.int32))
 
+    def output(x: np.ndarray) -> np.ndarray:
+        regions = names.astype(np.int32)[x]
+        return regions if is_left_out is None else np.where(is_left_out, np.int32(-1), regions)
 
-def _ties(image: np.ndarray, steps: list[tuple[int, ...]], contrast: float, spacing: list[float]) -> list[np.ndarray]:
-    """The factors of the weight in each direction: 1 where the image is flat, less across an edge and with distance.
-
-    They are divided by their sum over the edges that cross a straight border along an axis, per pixel.
-    """
-    changes = []
-    for step in steps:
-        first, second = _ends(image, step)
-        changes.append(((second - first) ** 2).sum(axis=-1))
-    mean = sum(change.sum() for change in changes) / max(1, sum(change.size for change in changes))
-    rate = min(contrast, _MAX_CONTRAST) / (2 * mean) if mean > 0 else 0.0
-    crossing = sum(1 / math.hypot(*step) for step in steps if step[0])
-    nearest = min(spacing) / crossing
-    distances = [math.hypot(*(s * size for s, size in zip(step, spacing, strict=True))) for step in steps]
-    return [
-        ((_MIN_TIE + (1 - _MIN_TIE) * np.exp(-rate * change)) * nearest / distance).astype(np.float32)
-        for change, distance in zip(changes, distances, strict=True)
-    ]
-
-
-def _ends(array: np.ndarray, step: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """The values at the first and at the second site of every edge of a direction."""
-    first = tuple(slice(max(0, -s), -s if s > 0 else None) for s in step)
-    second = tuple(slice(max(0, s), s if s < 0 else None) for s in step)
-    return array[first], array[second]
+    return Problem(mrf, output, memory=memory, preparation=timer.seconds())
 
 
 def _as_number_of_regions(labels: ArrayLike, classes: np.ndarray | None) -> int:

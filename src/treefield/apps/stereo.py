@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Literal, Unpack, get_args, overload
+import math
+from typing import Literal, Unpack, cast, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,12 +13,14 @@ from treefield.apps import keywords, occlusions
 from treefield.apps.grey_levels import GreyScale, grey_scale
 from treefield.apps.image_arrays import as_channels_first, as_mask
 from treefield.apps.keywords import MatchingCost, Occlusion, Smoothness, StereoKeywords
+from treefield.apps.memory import memory_beside_costs
 from treefield.apps.problem import Problem, check_options, round_to_ten_bits
-from treefield.apps.stereo_costs import COSTS, contrast_weights, matching_costs
+from treefield.apps.stereo_costs import COSTS, contrast_weights, cost_dtype, matching_costs
 from treefield.models.grid import GridMRF
 from treefield.models.pairwise import Potts, TruncatedLinear, TruncatedQuadratic
 from treefield.protocols import Callback, Seed
 from treefield.results import MAPResult, Status, amend_result
+from treefield.solvers.loop import Timer
 from treefield.validation import as_choice, as_count, as_non_negative, as_positive, as_real_array
 
 SMOOTHNESS = get_args(keywords.Smoothness)
@@ -25,6 +28,8 @@ OCCLUSIONS = get_args(keywords.Occlusion)
 
 # in grey levels; census in bits; all but census per channel
 _WEIGHTS = {"census": 4.0, "birchfield-tomasi": 2.5, "absolute": 4.0, "squared": 40.0}
+_MANY = 2**26  # costs: for more there is time for few rounds, and a better start pays
+_REMEDY = "fewer disparities or a smaller image"
 _CONTRAST = 8.0  # grey levels
 _CONTRAST_FACTOR = 3.0
 
@@ -58,6 +63,7 @@ def stereo(
     subpixel: bool = False,
     occlusion: Occlusion = "keep",
     channel_axis: int | None = None,
+    memory_limit: float | str | None = None,
     time_limit: float | None = None,
     tol: float | None = None,
     callback: Callback | None = None,
@@ -108,9 +114,16 @@ def stereo(
         row.
     channel_axis : int, optional
         The axis of the colours; None for grey images.
-    time_limit, tol, callback, rng
-        As in `minimize`, for each of the two searches of an occlusion check; its other keywords are accepted as well.
-        The default of `tol` is 1e-3.
+    memory_limit : int or str, optional
+        Bytes, or text such as "4 GB", for the costs and the search; by default 2.4 GB, or less if less is free: then
+        the whole process stays below 3 GB. The costs take one byte per pixel and disparity with "census", else up to 4,
+        and twice that with an occlusion check; a lower bound takes about 9 more. With less there is a search without a
+        bound, or a slower one; if the costs do not fit, MemoryError.
+    time_limit : float, optional
+        Seconds for the whole call, compilation left out: the costs and, with an occlusion check, both searches.
+    tol, callback, rng
+        As in `minimize`; its other keywords are accepted as well. The default of `tol` is 1e-3; that of `x0` is
+        "scan-line" where there are more than 2**26 costs.
     full_output : bool
         Return the result of `minimize` as well.
 
@@ -132,6 +145,7 @@ def stereo(
     """
     check_options(stereo, options)
     as_choice(occlusion, "occlusion", OCCLUSIONS)
+    timer, seconds = Timer(), None if time_limit is None else as_non_negative(time_limit, "time_limit", infinite=True)
     if occlusion != "keep" and (cost_volume is not None or mask is not None):
         raise ValueError(f'occlusion="{occlusion}" matches both ways: it takes neither cost_volume nor mask')
     pose = functools.partial(
@@ -145,15 +159,20 @@ def stereo(
         contrast=contrast,
         contrast_factor=contrast_factor,
         channel_axis=channel_axis,
+        memory_limit=memory_limit,
+        models=1 if occlusion == "keep" else 2,
+        threads=cast("int | None", options.get("threads")),
     )
-    search = options | {"time_limit": time_limit, "tol": tol, "callback": callback, "rng": rng}
+    search = options | {"time_limit": seconds, "tol": tol, "callback": callback, "rng": rng}
     problem = pose(left, right, cost_volume=cost_volume, mask=mask)
+    if occlusion != "keep" and seconds is not None and seconds < math.inf:
+        problem.preparation += seconds / 2  # the second search, with its costs, has the other half
     res = amend_result(problem.minimize(**search), cost_volume=problem.mrf.unary)
     whole = disparity = problem.output(res.x)
     if subpixel:
         disparity = occlusions.refine_labels(res.x, problem.mrf.unary) + np.float32(min_disparity)
     if occlusion != "keep":
-        is_consistent, res = _left_right_consistency(left, right, whole, res, pose, search)
+        is_consistent, res = _left_right_consistency(left, right, whole, res, pose, search, timer)
         if occlusion == "mark":
             disparity = np.where(is_consistent, disparity.astype(np.float32), np.float32(np.nan))
         else:
@@ -168,17 +187,20 @@ def _left_right_consistency(
     res: MAPResult,
     pose: functools.partial[Problem[GridMRF]],
     search: dict[str, object],
+    timer: Timer,
 ) -> tuple[np.ndarray, MAPResult]:
     """Where the disparities of the left and the right image agree, and the result; matches the mirrored pair.
 
-    If the first search was interrupted there is no second one, and all pixels count as consistent. If the second one is
-    interrupted, the result that is returned says so.
+    The second search has what is left of the time limit; `timer` has run since the call. If the first search was
+    interrupted there is no second one, and all pixels count as consistent. If the second one is interrupted, the result
+    that is returned says so.
     """
     if res.status == Status.INTERRUPTED:
         return np.ones(disparity.shape, bool), res
     columns = _column_axis(pose.keywords["channel_axis"], np.ndim(left))
     mirrored = (np.flip(np.asarray(image), axis=columns) for image in (right, left))
     problem = pose(*mirrored)
+    problem.preparation = timer.seconds()  # of all that has been done since the call
     other = problem.minimize(**search)
     if other.status == Status.INTERRUPTED:
         res = amend_result(res, status=other.status, message=other.message)
@@ -206,20 +228,28 @@ def stereo_problem(
     contrast_factor: float = _CONTRAST_FACTOR,
     mask: ArrayLike | None = None,
     channel_axis: int | None = None,
+    memory_limit: float | str | None = None,
+    models: int = 1,
+    threads: int | None = None,
 ) -> Problem[GridMRF]:
-    """The problem that `stereo` solves."""
+    """The problem that `stereo` solves; `models` of its size are in memory at the same time."""
+    timer = Timer()
     as_choice(cost, "cost", COSTS)
     as_choice(smoothness, "smoothness", SMOOTHNESS)
     first = as_count(min_disparity, "min_disparity", -(2**31))
     (left_levels, right_levels), scale = _as_pair(left, right, channel_axis)
     rows, columns, channels = left_levels.shape
+    beside = functools.partial(memory_beside_costs, rows * columns, memory_limit=memory_limit, copies=models)
     if cost_volume is None:
         disparities = _as_disparities(num_disparities, first, columns)
-        volume = matching_costs(left_levels, right_levels, cost, disparities)
+        memory = beside(len(disparities), cost_dtype(left_levels, right_levels, cost).itemsize, remedy=_REMEDY)
+        volume = matching_costs(left_levels, right_levels, cost, disparities, threads)
         default = _WEIGHTS[cost] * (1 if cost == "census" else channels)
         power = {"census": 0, "squared": 2}.get(cost, 1)
     else:
         volume = _as_cost_volume(cost_volume, (rows, columns), num_disparities)
+        memory = beside(volume.shape[-1], volume.itemsize, remedy=_REMEDY)
+        volume = volume.copy()
         default, power = _fifth_of_mean(volume), 0
     if first + volume.shape[-1] > 2**31:
         raise ValueError(f"min_disparity must be below {2**31 - volume.shape[-1]}, got {first}")
@@ -230,7 +260,9 @@ def stereo_problem(
     flat = _CONTRAST if contrast is None else scale.difference(as_non_negative(contrast, "contrast"), "contrast")
     factor = as_positive(contrast_factor, "contrast_factor")
     weights = None if factor == 1 else contrast_weights(left_levels, flat, factor)
-    return Problem(GridMRF(volume, pairwise, weights=weights), lambda x: (x + first).astype(np.int32))
+    start = "scan-line" if volume.size > _MANY else None
+    mrf = GridMRF(volume, pairwise, weights=weights)
+    return Problem(mrf, lambda x: (x + first).astype(np.int32), start, memory=memory, preparation=timer.seconds())
 
 
 def _as_disparities(count: int | None, first: int, columns: int) -> range:
@@ -247,8 +279,8 @@ def _as_disparities(count: int | None, first: int, columns: int) -> range:
 
 
 def _as_cost_volume(volume: ArrayLike, shape: tuple[int, int], labels: int | None) -> np.ndarray:
-    """A copy of a cost volume for images of this shape, or an error."""
-    array = np.array(as_real_array(volume, "cost_volume"))
+    """A cost volume for images of this shape, or an error."""
+    array = as_real_array(volume, "cost_volume")
     wanted = (*shape, labels if labels is not None else array.shape[-1] if array.ndim == 3 else "labels")
     if array.shape != wanted:
         raise ValueError(f"cost_volume has shape {array.shape}, expected {wanted}".replace("'", ""))
@@ -261,8 +293,11 @@ def _as_cost_volume(volume: ArrayLike, shape: tuple[int, int], labels: int | Non
 
 def _fifth_of_mean(volume: np.ndarray) -> float:
     """The default weight for a cost volume; never negative, even if costs are."""
-    costs = volume[np.isfinite(volume)].astype(np.float64)
-    return round_to_ten_bits((costs - min(0, costs.min())).mean() / 5) or 1.0 if costs.size else 1.0
+    least, total, count = 0.0, 0.0, 0
+    for row in volume:  # so that temporary arrays stay small
+        costs = row[np.isfinite(row)].astype(np.float64)
+        least, total, count = min(least, costs.min(initial=0)), total + costs.sum(), count + costs.size
+    return round_to_ten_bits((total / count - least) / 5) or 1.0 if count else 1.0
 
 
 def _as_pair(left: ArrayLike, right: ArrayLike, channel_axis: int | None) -> tuple[list[np.ndarray], GreyScale]:

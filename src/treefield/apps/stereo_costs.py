@@ -13,6 +13,7 @@ from typing import get_args
 
 import numpy as np
 
+from treefield.apps.blocks import over_blocks
 from treefield.apps.keywords import MatchingCost
 from treefield.validation import all_integral
 
@@ -22,21 +23,42 @@ _CENSUS_RADIUS = 2  # pixels: a window of 5 x 5
 _TRUNCATION = {"birchfield-tomasi": 12.0, "absolute": 20.0, "squared": 400.0}  # grey levels per channel
 _MAX_FACTOR = 1e30
 _LUMINANCE = np.array([0.299, 0.587, 0.114])
+_BLOCK = 2**21  # bytes of costs that are written at a time
+
+Box = tuple[slice, slice]
+Difference = Callable[[Box, Box], np.ndarray]
 
 
-def matching_costs(left: np.ndarray, right: np.ndarray, cost: str, disparities: range) -> np.ndarray:
-    """The cost of every disparity at every pixel; of an integer dtype if all costs are integers."""
+def cost_dtype(left: np.ndarray, right: np.ndarray, cost: str) -> np.dtype:
+    """The dtype of the costs: of integers if all costs are integers."""
     if cost == "census":
-        left_bits, right_bits = census(left), census(right)
-        most = float((2 * _CENSUS_RADIUS + 1) ** 2 - 1)
-        return _volume(
-            lambda a, b: np.bitwise_count(left_bits[a] ^ right_bits[b]), left.shape, disparities, most, np.uint8
-        )
+        return np.dtype(np.uint8)
+    if cost == "birchfield-tomasi" or not (all_integral(left) and all_integral(right)):
+        return np.dtype(np.float32)
+    return np.dtype(np.uint8 if _TRUNCATION[cost] * left.shape[2] < 2**8 else np.uint16)
+
+
+def matching_costs(
+    left: np.ndarray, right: np.ndarray, cost: str, disparities: range, threads: int | None = None
+) -> np.ndarray:
+    """The cost of every disparity at every pixel, of the dtype `cost_dtype`."""
+    difference = _census_difference(left, right) if cost == "census" else _value_difference(left, right, cost)
+    return _volume(difference, left.shape, disparities, cost_dtype(left, right, cost), threads)
+
+
+def _census_difference(left: np.ndarray, right: np.ndarray) -> Difference:
+    """The number of different bits."""
+    left_bits, right_bits = census(left), census(right)
+    return lambda a, b: np.bitwise_count(left_bits[a] ^ right_bits[b])
+
+
+def _value_difference(left: np.ndarray, right: np.ndarray, cost: str) -> Difference:
+    """The truncated difference of values."""
     most = _TRUNCATION[cost] * left.shape[2]
     if cost == "birchfield-tomasi":
         ranges = half_sample_range(left), half_sample_range(right)
 
-        def difference(a: tuple, b: tuple) -> np.ndarray:
+        def difference(a: Box, b: Box) -> np.ndarray:
             """Birchfield and Tomasi: how far a value is outside of the range around its match in the other image."""
             from_left = distance_to_range(left[a], *(end[b] for end in ranges[1]))
             from_right = distance_to_range(right[b], *(end[a] for end in ranges[0]))
@@ -44,42 +66,46 @@ def matching_costs(left: np.ndarray, right: np.ndarray, cost: str, disparities: 
 
     elif cost == "absolute":
 
-        def difference(a: tuple, b: tuple) -> np.ndarray:
+        def difference(a: Box, b: Box) -> np.ndarray:
             return np.abs(left[a] - right[b]).sum(axis=-1)
 
     else:
 
-        def difference(a: tuple, b: tuple) -> np.ndarray:
+        def difference(a: Box, b: Box) -> np.ndarray:
             return ((left[a] - right[b]) ** 2).sum(axis=-1)
 
-    is_integral = cost != "birchfield-tomasi" and all_integral(left) and all_integral(right)
-    dtype = (np.uint8 if most < 2**8 else np.uint16) if is_integral else np.float32
-    return _volume(difference, left.shape, disparities, most, dtype)
+    return lambda a, b: np.minimum(difference(a, b), most)
 
 
 def _volume(
-    difference: Callable[[tuple, tuple], np.ndarray],
-    shape: tuple[int, ...],
-    disparities: range,
-    most: float,
-    dtype: type,
+    difference: Difference, shape: tuple[int, ...], disparities: range, dtype: np.dtype, threads: int | None
 ) -> np.ndarray:
-    """Truncated costs `difference(a, b)` of the overlapping parts a and b of the images, for each disparity.
+    """Costs `difference(a, b)` of the overlapping parts a and b of the images, for each disparity.
 
-    Pixels without a match have the mean cost.
+    Pixels without a match have the mean cost. Blocks of rows are filled in parallel; one fits into the cache, which
+    matters because the costs of one disparity lie far apart.
     """
     rows, columns = shape[:2]
     volume: np.ndarray = np.empty((rows, columns, len(disparities)), dtype)
-    outside, total, count = np.ones((columns, len(disparities)), bool), 0.0, 0
-    for label, d in enumerate(disparities):
-        first, last = max(d, 0), columns + min(d, 0)  # columns whose match is inside of the image
-        if first < last:
-            cost = np.minimum(difference(np.s_[:, first:last], np.s_[:, first - d : last - d]), most)
-            volume[:, first:last, label] = cost
-            outside[first:last, label] = False
-            total, count = total + float(cost.sum(dtype=np.float64)), count + cost.size
+    overlaps = [(max(d, 0), columns + min(d, 0)) for d in disparities]  # columns whose match is inside of the image
+    height = max(1, _BLOCK // (columns * len(disparities) * dtype.itemsize))
+
+    def fill(block: slice) -> float:
+        """Fill a block of rows; returns the sum of its costs."""
+        total = 0.0
+        for label, (d, (first, last)) in enumerate(zip(disparities, overlaps, strict=True)):
+            if first < last:
+                cost = difference((block, slice(first, last)), (block, slice(first - d, last - d)))
+                volume[block, first:last, label] = cost
+                total += float(cost.sum(dtype=np.uint32 if cost.dtype.kind == "u" else np.float64))
+        return total
+
+    total = sum(over_blocks(fill, rows, height, threads))
+    count = rows * sum(max(0, last - first) for first, last in overlaps)
     mean = total / max(1, count)
-    volume[:, outside] = mean if dtype == np.float32 else round(mean)
+    for label, (first, last) in enumerate(overlaps):
+        for outside in (slice(0, first), slice(max(first, last), columns)):
+            volume[:, outside, label] = mean if dtype.kind == "f" else round(mean)
     return volume
 
 

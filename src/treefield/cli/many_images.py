@@ -20,8 +20,8 @@ from typing import Annotated
 import typer
 
 from treefield.apps.batch import BatchInterrupted, BatchItem, run_batch
+from treefield.apps.memory import searches_at_once
 from treefield.cli.exit_codes import FAILED_ITEMS, INTERRUPTED
-from treefield.cli.memory_plan import searches_at_once
 from treefield.cli.options import Shared
 from treefield.cli.progress_display import format_energy, format_gap
 from treefield.cli.reporting import Summary, check_folder

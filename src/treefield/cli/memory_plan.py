@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextvars
-
+from treefield.apps.memory import searches_at_once
 from treefield.cli.streams import warn
 from treefield.io.limits import available_memory, format_bytes
 
 _ANNOUNCED = 2**30  # bytes: less is not announced
 _PACKED = 2  # packed copies of the costs, in units of the costs
 _DUAL = 12  # bytes per site and label of the dual
-
-searches_at_once = contextvars.ContextVar("searches_at_once", default=1)  # searches that share the memory
 
 
 def plan_memory(sites: int, labels: int, itemsize: int, *, quiet: bool) -> int | None:

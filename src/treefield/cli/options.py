@@ -17,6 +17,11 @@ from treefield.io.models.npz_models import check_model_path
 from treefield.io.paths import as_output_path, as_text
 from treefield.solvers.minimize import METHODS
 
+ModelMemory = Annotated[
+    str | None,
+    typer.Option(help="The memory for the costs and the search, such as 4GB [2.4GB, or less if not free]."),
+]
+
 _NO_SETTINGS = ("out", "out_file", "report", "save_model", "force", "quiet", "json")
 
 

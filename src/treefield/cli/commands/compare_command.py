@@ -95,6 +95,7 @@ def _run_method(method: str, problem: Problem, start: str, shared: Shared) -> MA
     with SearchDisplay(method, shared.time_limit, show=not (shared.quiet or shared.json), keep=False) as display:
         options = {**shared.search_options(), "x0": start, "callback": display}
         taken = {name: value for name, value in options.items() if name in names}
+        problem.preparation = 0.0  # is shared, and counts for none
         return problem.minimize(**taken, method=method)
 
 
@@ -124,13 +125,6 @@ def _build_problem(
         return posed, lambda x: draw_shades(x, 2)
     images = [split_alpha(read_image(path)) for path in files]
     image, _, axis = images[0]
-    sites = image.size // (1 if axis is None else image.shape[-1])
-    costs = {
-        "stereo": (sites, num_disparities or 1, 1),
-        "segment": (sites, labels, 4),
-        "denoise": (image.size, levels, 2),
-    }
-    plan_memory(*costs[problem], quiet=True)
     if problem == "stereo":
         from treefield.apps.stereo import stereo_problem
 
@@ -143,6 +137,7 @@ def _build_problem(
         return posed, lambda x: draw_regions(posed.output(x))
     from treefield.apps.denoise import denoise_problem
 
+    plan_memory(image.size, levels, 2, quiet=True)
     posed = denoise_problem(image, levels=levels, channel_axis=axis)
     return posed, lambda x: draw_image(posed.output(x), axis)
 

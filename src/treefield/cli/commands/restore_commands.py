@@ -13,7 +13,7 @@ from treefield.apps.problem import Problem
 from treefield.cli.input_images import join_alpha, read_mask, split_alpha
 from treefield.cli.many_images import over_many
 from treefield.cli.memory_plan import plan_memory
-from treefield.cli.options import Shared, shares_options
+from treefield.cli.options import ModelMemory, Shared, shares_options
 from treefield.cli.previews import draw_image, draw_masked
 from treefield.cli.reporting import Summary, Task, run_task
 from treefield.io import read_image, write_image
@@ -105,6 +105,7 @@ def inpaint(
     weight: Weight = None,
     cutoff: Cutoff = None,
     sigma: Sigma = None,
+    memory_limit: ModelMemory = None,
     *,
     shared: Shared,
 ) -> None:
@@ -116,16 +117,17 @@ def inpaint(
     shared.check_outputs(out)
     colours, alpha, axis = split_alpha(read_image(image))
     hole = read_mask(mask, colours, axis) != invert_mask
-    limit = _plan(colours, levels, shared) if denoise else None
-    problem = inpaint_problem(colours, hole, keep_known=not denoise, levels=levels, costs=costs, channel_axis=axis)
-    if not denoise:  # the model is that of the holes
-        limit = plan_memory(problem.mrf.size, problem.mrf.n_labels, problem.mrf.unary.itemsize, quiet=shared.quiet)
+    problem = inpaint_problem(
+        colours,
+        hole,
+        keep_known=not denoise,
+        levels=levels,
+        costs=costs,
+        channel_axis=axis,
+        memory_limit=memory_limit,
+    )
     before = draw_masked(colours, axis, hole)
-    _restore("inpaint", problem, out, alpha, axis, shared, limit, before, image)
-
-
-def _plan(colours: np.ndarray, levels: int, shared: Shared) -> int | None:
-    return plan_memory(colours.size, levels, 2 if colours.dtype.itemsize == 1 else 4, quiet=shared.quiet)
+    _restore("inpaint", problem, out, alpha, axis, shared, None, before, image)
 
 
 def _restore(

@@ -9,8 +9,7 @@ import numpy as np
 import typer
 
 from treefield.cli.input_images import split_alpha
-from treefield.cli.memory_plan import plan_memory
-from treefield.cli.options import Shared, shares_options
+from treefield.cli.options import ModelMemory, Shared, shares_options
 from treefield.cli.previews import draw_image, draw_regions
 from treefield.cli.reporting import Task, run_task
 from treefield.io import read_image, read_labels, write_labels
@@ -32,6 +31,7 @@ def segment(
     weight: Annotated[float, typer.Option(help="The cost of a border in nats; more makes borders smoother.")] = 6.0,
     contrast: Annotated[float, typer.Option(help="How much an edge lowers the cost of a border; 0: not at all.")] = 0.5,
     spacing: Annotated[str | None, typer.Option(help="The size of a pixel along each axis: 2.5,1,1")] = None,
+    memory_limit: ModelMemory = None,
     *,
     shared: Shared,
 ) -> None:
@@ -42,11 +42,15 @@ def segment(
     distances = None if spacing is None else _parse_numbers(spacing, "--spacing")
     colours, _, axis = split_alpha(read_image(image))
     known = labels if seeds is None else read_labels(seeds)
-    sites = colours.size // (1 if axis is None else colours.shape[-1])
-    number = labels if seeds is None else len(np.unique(known))
-    limit = plan_memory(sites, number, 4, quiet=shared.quiet)
     problem = segment_problem(
-        colours, known, weight=weight, contrast=contrast, spacing=distances, channel_axis=axis, rng=shared.seed
+        colours,
+        known,
+        weight=weight,
+        contrast=contrast,
+        spacing=distances,
+        channel_axis=axis,
+        rng=shared.seed,
+        memory_limit=memory_limit,
     )
 
     as_writable_labels(out, problem.example_output())
@@ -61,7 +65,6 @@ def segment(
         draw_labels=lambda x: draw_regions(problem.output(x)),
         draw_answer=draw_regions,
         before=Picture(image.name, draw_image(colours, axis)),
-        memory_limit=limit,
     )
     run_task(task, shared, out, write)
 

@@ -12,8 +12,7 @@ import typer
 from treefield.apps.keywords import MatchingCost, Occlusion, Smoothness, StereoKeywords
 from treefield.cli.input_images import read_mask, split_alpha
 from treefield.cli.many_images import over_many
-from treefield.cli.memory_plan import plan_memory
-from treefield.cli.options import Shared, shares_options
+from treefield.cli.options import ModelMemory, Shared, shares_options
 from treefield.cli.previews import draw_disparities, draw_image
 from treefield.cli.reporting import Summary, Task, run_task
 from treefield.io import read_image, write_image
@@ -60,6 +59,7 @@ def stereo(
         str, typer.Option(help="Where the two views disagree: keep the disparity, mark (NaN, 0 in PNG) or fill.")
     ] = "keep",
     scale: Annotated[float | None, typer.Option(help="The factor for PNG [the largest becomes white].")] = None,
+    memory_limit: ModelMemory = None,
     *,
     shared: Shared,
 ) -> Summary:
@@ -90,12 +90,10 @@ def stereo(
         "subpixel": subpixel,
         "occlusion": cast(Occlusion, occlusion),
         "channel_axis": axes[0],
+        "memory_limit": memory_limit,
     }
     if mask is not None:
         given["mask"] = read_mask(mask, pair[0], axes[0])
-    sites = int(np.prod(pair[0].shape[:2]))
-    limit = plan_memory(sites, max(num_disparities, 1), 1 if cost == "census" else 4, quiet=shared.quiet)
-
     greatest = min_disparity + num_disparities - 1
     stored, note = _storage_format(out, scale, greatest)
 
@@ -114,7 +112,6 @@ def stereo(
         draw_labels=lambda x: colours(x + min_disparity),
         draw_answer=colours,
         before=Picture(left.name, draw_image(pair[0], axes[0])),
-        memory_limit=limit,
     )
     return run_task(task, shared, out, write)
 
