@@ -15,11 +15,8 @@ import dual
 import graphs
 import growth
 import large
-<<<<<<< HEAD
-import limits
-=======
 import large_stereo
->>>>>>> fd3bd289edb5ab318968af3b18db5c3e50059d37
+import limits
 import measure
 import pictures
 import record
