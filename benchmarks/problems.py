@@ -67,6 +67,24 @@ def middlebury_penguin():
     return tf.GridMRF(unary.astype(np.uint16), tf.TruncatedQuadratic(25.0, 200))
 
 
+def noisy_house(pairwise):
+    """Like the Middlebury MRF benchmark's House: 256 x 256 sites, 256 labels, no data in a hole.
+
+    The picture is drawn: four smooth areas, and noise of 20 grey values.
+    """
+    rng = np.random.default_rng(0)
+    row, column = np.mgrid[:256, :256] / 256
+    grey = 120 + 60 * np.sin(3 * row) - 50 * column
+    grey[(row > 0.4) & (column > 0.2) & (column < 0.7)] = 200
+    grey[(row > 0.6) & (column > 0.35) & (column < 0.5)] = 40
+    grey[row + column < 0.4] = 230
+    grey = np.clip(np.rint(rng.normal(grey, 20)), 0, 255)
+    unary = (grey[..., None] - np.arange(256)) ** 2
+    unary[rng.random(grey.shape) < 0.05] = 0
+    unary[60:100, 150:200] = 0
+    return tf.GridMRF(unary.astype(np.uint16), pairwise)
+
+
 def birchfield_tomasi(name, labels, power, limit):
     """The Middlebury data cost of a stereo pair: Birchfield and Tomasi's difference, raised to a power and summed over
     the channels, at most `limit`.

@@ -37,6 +37,7 @@ SECTIONS = {
         search.best,
         search.jumps,
         dual.strips,
+        dual.many_labels,
         dual.middlebury,
         dual.frustrated,
         curves.curves,

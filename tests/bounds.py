@@ -14,6 +14,7 @@ import naive
 import treefield as tf
 from strategies import Case
 from treefield.backends.grid.fixed_point import fixed_point
+from treefield.kernels.rules.quadratic import WindowRule, spread_rule
 
 ARITHMETICS = {
     "potts": ("int16", "float32"),
@@ -25,6 +26,7 @@ ARITHMETICS = {
     "table": ("float64",),
     "binary": ("int16",),
     "edge-tables": ("float64",),
+    "spread": ("int16", "float64"),
 }
 KINDS = tuple(ARITHMETICS)
 PAIRS = [(kind, arithmetic) for kind in KINDS for arithmetic in ARITHMETICS[kind]]
@@ -38,11 +40,20 @@ _RULES = {
     "table": ("TableRule",),
     "binary": ("BinaryRule",),
     "edge-tables": ("EdgeTablesRule", "CappedEdgeTablesRule"),
+    "spread": ("SpreadRule",),
 }
 _SHAPES = [(2, 3), (3, 3), (4, 2), (2, 4), (2, 2), (1, 6), (5, 1), (2, 2, 2), (2, 1, 3), (1, 3, 2), (3, 2, 1), (1, 1)]
 _MAX_LABELLINGS = 5000
 _SIGNED = ("potts-signed", "table", "binary", "edge-tables")
 _FORBIDDING = ("table", "binary", "edge-tables")  # which can forbid pairs
+
+
+class SpreadQuadratic(tf.TruncatedQuadratic):
+    """A quadratic cost that spreads even if its labels are few enough for a window."""
+
+    def rule(self, n_labels, dtype, weights):
+        made = super().rule(n_labels, dtype, weights)
+        return spread_rule(made.truncated, made.costs) if isinstance(made, WindowRule) else made
 
 
 def holds(mrf, arithmetic):
@@ -173,7 +184,8 @@ def _pairwise(rng, kind, shape, labels, integer, scale, free, negative, odd):
     cutoff = float(rng.choice((1, 2, 3, 5, math.inf) if integer else (0.25, 0.4, 1.5, 3.75, 4.7, reach, math.inf)))
     if linear:
         return tf.TruncatedLinear(weight, cutoff, values), naive.truncated_linear(labels, cutoff, values)
-    return tf.TruncatedQuadratic(weight, cutoff, values), naive.truncated_quadratic(labels, cutoff, values)
+    quadratic = SpreadQuadratic if kind == "spread" else tf.TruncatedQuadratic
+    return quadratic(weight, cutoff, values), naive.truncated_quadratic(labels, cutoff, values)
 
 
 def _values(rng, kind, labels, integer, odd):

@@ -69,16 +69,17 @@ def test_many_labels_agree_with_the_naive_sweep(kind):
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.01, 3.0])
-def test_the_lower_envelope_agrees_with_the_table(weight):
+def test_quadratic_costs_of_many_labels_agree_with_the_table(weight):
     rng = np.random.default_rng(0)
     unary = rng.integers(0, 2000, (4, 30, 250)).astype(np.uint16)
     x = rng.integers(250, size=(4, 30))
-    for cutoff, values in [(np.inf, None), (50000.0, None), (np.inf, np.cumsum(rng.integers(0, 3, 250)))]:
+    uneven = np.cumsum(rng.integers(0, 3, 250))
+    for cutoff, values, name in [(np.inf, None, "Spread"), (50000.0, None, "Spread"), (np.inf, uneven, "Envelope")]:
         pairwise = tf.TruncatedQuadratic(weight, cutoff, values=values)
-        by_envelope = tf.t_icm(tf.GridMRF(unary, pairwise), x, maxiter=3)
+        by_rule = tf.t_icm(tf.GridMRF(unary, pairwise), x, maxiter=3)
         by_table = tf.t_icm(tf.GridMRF(unary, tf.Table(weight * pairwise.table(250))), x, maxiter=3)
-        assert type(tf.GridMRF(unary, pairwise).backend.rule()).__name__ == "EnvelopeRule"
-        assert by_envelope.fun == pytest.approx(by_table.fun, rel=1e-6)
+        assert type(tf.GridMRF(unary, pairwise).backend.rule()).__name__ == f"{name}Rule"
+        assert by_rule.fun == pytest.approx(by_table.fun, rel=1e-6)
 
 
 def test_a_sweep_with_low_memory_gives_the_same_labels():

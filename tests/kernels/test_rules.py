@@ -19,7 +19,7 @@ from treefield.kernels.rules.binary import BinaryRule
 from treefield.kernels.rules.edge_tables import CappedEdgeTablesRule, EdgeTablesRule
 from treefield.kernels.rules.linear import LinearRule, LinearWindowRule
 from treefield.kernels.rules.potts import PottsRule, SignedPottsRule
-from treefield.kernels.rules.quadratic import EnvelopeRule, WindowRule
+from treefield.kernels.rules.quadratic import EnvelopeRule, SpreadRule, WindowRule, spread_rule
 from treefield.kernels.rules.table import CappedTableRule, TableRule
 from treefield.kernels.simd.arrays import aligned
 from treefield.kernels.simd.lanes import LANES, broadcast_like, load, minimum, store, width
@@ -84,6 +84,13 @@ def quadratic_of_any_spacing(rng, labels, whole, dtype):
     return shared(tf.TruncatedQuadratic(1, rng.choice([9.0, np.inf]), values=v), labels, dtype)
 
 
+def quadratic_that_spreads(rng, labels, whole, dtype):
+    values = np.arange(labels) * (2.0 if whole else 0.7)
+    found = shared(tf.TruncatedQuadratic(1, rng.choice([1.0, 40.0, np.inf]), values=values), labels, dtype)
+    made = found.rule  # too few labels to spread without being asked
+    return found._replace(rule=spread_rule(made.truncated, made.costs) if isinstance(made, WindowRule) else made)
+
+
 def linear_of_any_spacing(rng, labels, whole, dtype):
     cutoff = float(rng.integers(11, 30))
     if labels >= 6 and rng.random() < 0.5:  # evenly spaced, and too far for a window
@@ -102,6 +109,7 @@ EXAMPLES = {
     WindowRule: lambda rng, labels, whole, dtype: shared(
         tf.TruncatedQuadratic(1, float(rng.choice([3, 40]))), labels, dtype
     ),
+    SpreadRule: quadratic_that_spreads,
     EnvelopeRule: quadratic_of_any_spacing,
     TableRule: lambda rng, labels, whole, dtype: shared(
         tf.Table(numbers(rng, (labels, labels), whole)), labels, dtype, least=-3.0

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from treefield.kernels.rules.rule import Rule
     from treefield.kernels.rules.truncated import Truncated
 
-_WIDEST_WINDOW = 400  # labels: beyond, the lower envelope beats the window
+# Of squares: a window of so few labels to either side, or of few costs in all, beats spreading
+_WIDEST_WINDOW, _FEW_COSTS = 10, 512
+_FARTHEST_SPREAD = 512  # labels: beyond, the lower envelope beats spreading
 _SHORT_WINDOW = 4  # labels to either side: up to here, the window beats the distance transform
 
 
@@ -231,15 +233,17 @@ class TruncatedQuadratic(_Truncated):
             return difference * difference
 
     def rule(self, n_labels: int, dtype: np.dtype, weights: WeightRange) -> Rule:
-        from treefield.kernels.rules.quadratic import EnvelopeRule, WindowRule
+        from treefield.kernels.rules.quadratic import EnvelopeRule, WindowRule, spread_rule
 
         truncated = None if n_labels == 2 or weights.least < 0 else self._truncated(n_labels, dtype)
         if truncated is None:
             return super().rule(n_labels, dtype, weights)
         costs = self._window(truncated)
-        if truncated.spacing == 0 or 2 * len(costs) > _WIDEST_WINDOW:
+        if truncated.spacing == 0 or len(costs) > _FARTHEST_SPREAD:
             return EnvelopeRule(truncated, np.empty(n_labels, np.int64), np.empty(n_labels + 1))
-        return WindowRule(truncated, costs)
+        if len(costs) <= _WIDEST_WINDOW or n_labels * len(costs) <= _FEW_COSTS:
+            return WindowRule(truncated, costs)
+        return spread_rule(truncated, costs)
 
 
 class Table(Pairwise):
