@@ -230,13 +230,13 @@ def quantiles_of_noise(sigma):
     return sigma * np.array([NormalDist().inv_cdf(p) for p in (np.arange(20_000) + 0.5) / 20_000])
 
 
-def undo_clipping(means, sigma):
-    """The grey level, for each mean, at which noise clipped to 0..255 has that mean: by bisection, with quantiles."""
+def undo_clipping(means, sigma, black=0, white=255):
+    """The grey level, for each mean, at which clipped noise has that mean: by bisection, with quantiles."""
     noise = quantiles_of_noise(sigma)
-    low, high = np.zeros(means.shape), np.full(means.shape, 255.0)
+    low, high = np.full(means.shape, float(black)), np.full(means.shape, float(white))
     for _ in range(14):
         middle = (low + high) / 2
-        clipped = np.array([np.clip(value + noise, 0, 255).mean() for value in middle.ravel()]).reshape(means.shape)
+        clipped = np.array([np.clip(value + noise, black, white).mean() for value in middle.ravel()]).reshape(means.shape)
         low, high = np.where(clipped < means, middle, low), np.where(clipped < means, high, middle)
     return (low + high) / 2
 

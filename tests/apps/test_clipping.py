@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import naive_apps
-from treefield.apps.clipping import clipped_moments, undo_clipping
+from treefield.apps.clipping import clipped_moments, clipping_limits, undo_clipping
 from treefield.apps.noise import estimate_noise
 
 
@@ -30,3 +30,12 @@ def test_the_noise_of_dark_and_bright_images_is_estimated_as_that_of_others(valu
     rng = np.random.default_rng(value)
     noisy = np.clip(np.round(value + rng.normal(0, 20, (1, 256, 256))), 0, 255)
     assert abs(estimate_noise(noisy).sigma - 20) < 0.8
+
+
+def test_limits_of_clipping_are_the_extremes_that_many_pixels_have():
+    noisy = np.random.default_rng(0).normal(np.linspace(0, 255, 10_000), 20)
+    clip = lambda low, high: clipping_limits(np.clip(noisy, low, high), 20.0, low, high)  # noqa: E731
+    assert clip(0.0, 255.0) == (0, 255)
+    assert clip(noisy.min(), noisy.max()) is None
+    low, high = clip(0.0, noisy.max())
+    assert low == 0 and high > noisy.max() + 100

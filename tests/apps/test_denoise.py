@@ -353,7 +353,8 @@ def test_costs_and_values_between_the_levels_are_the_naive_ones(shape, dtype):
     planes = model.scale.to_levels(image).reshape(-1, *shape[-2:])
     pairs = [naive_apps.patch_means(plane, model.data.sigma) for plane in planes]
     means, counts = (np.array(arrays).reshape(shape) for arrays in zip(*pairs, strict=True))
-    means = naive_apps.undo_clipping(means, model.data.sigma)
+    if model.clipping is not None:
+        means = naive_apps.undo_clipping(means, model.data.sigma, *model.clipping)
     most = model.data.tau[np.round(model.scale.to_levels(image)).astype(int), 0]
     confidence = np.minimum(counts**0.7, model.data.sigma**2)[..., None]
     expected = np.minimum(confidence * (means[..., None] - levels) ** 2, most[..., None])
@@ -402,8 +403,11 @@ def test_tiled_denoising_does_not_depend_on_threads(camera):
 
 def test_methods_that_need_the_whole_model_get_it(camera):
     noisy = np.clip(np.random.default_rng(9).normal(camera[:64, :64], 20), 0, 255).astype(np.uint8)
-    _, res = tf.denoise(noisy, rng=0, memory_limit="1 MB", method="trw", maxiter=2, full_output=True)
+    options = {"rng": 0, "method": "trw", "maxiter": 2, "full_output": True}
+    _, res = tf.denoise(noisy, memory_limit="50 MB", **options)
     assert isinstance(res.mrf, tf.GridMRF)
+    with pytest.raises(MemoryError, match="memory_limit is 1 MB: take fewer levels"):
+        tf.denoise(noisy, memory_limit="1 MB", **options)
 
 
 @pytest.mark.parametrize(("name", "value"), [("sigma", 200), ("sigma", 2), ("weight", 0.1)])

@@ -7,6 +7,20 @@ from typing import NamedTuple
 import numpy as np
 
 _POINTS = 1024  # of the table, between black and white
+_MIN_SHARE, _MIN_PIXELS = 0.002, 4  # of pixels that are black, or white, if noise was clipped there
+_FAR = 20.0  # deviations beyond the image's values, where nothing is clipped
+
+
+def clipping_limits(sample: np.ndarray, sigma: float, black: float, white: float) -> tuple[float, float] | None:
+    """The values at which the noise of an image was clipped, which are its extremes; None if it was not.
+
+    Where it was clipped on one side only, the limit of the other side is far off. `sample` is a part of the image.
+    """
+    least = max(_MIN_PIXELS, _MIN_SHARE * sample.size)
+    is_low, is_high = np.count_nonzero(sample <= black) >= least, np.count_nonzero(sample >= white) >= least
+    if not is_low and not is_high:
+        return None
+    return black - (0 if is_low else _FAR * sigma), white + (0 if is_high else _FAR * sigma)
 
 
 def undo_clipping(means: np.ndarray, sigma: float, black: float, white: float) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple, Unpack, cast, overload
 
@@ -12,11 +13,11 @@ from numpy.typing import ArrayLike
 
 from treefield.apps.image_arrays import as_channels_first, from_channels_first
 from treefield.apps.keywords import ChannelAxis, Data, DenoiseKeywords, Smoothness
-from treefield.apps.large_denoising import LargeDenoising, search_bytes
+from treefield.apps.large_denoising import BYTES_PER_LABEL, LargeDenoising, search_bytes
 from treefield.apps.level_model import LevelModel
-from treefield.apps.memory import search_memory
+from treefield.apps.memory import memory_beside_costs, search_memory
 from treefield.apps.noise import Noise
-from treefield.apps.problem import Problem, check_options
+from treefield.apps.problem import MESSAGE_METHODS, Problem, check_options
 from treefield.apps.restoration import Costs, restoration_model, restoration_problem, searching_seconds
 from treefield.apps.tiled_restoration import restoring_seconds
 from treefield.models.grid import GridMRF
@@ -25,6 +26,9 @@ from treefield.results import MAPResult
 from treefield.solvers.loop import Timer
 from treefield.tiling.search import METHODS
 from treefield.validation import as_non_negative
+
+_COST_BYTES = 2  # of a pixel and level, at least
+_REMEDY = "fewer levels or a smaller image, leave out x0 and checkpoint, and name no method: then tiles are searched"
 
 
 @overload
@@ -153,9 +157,15 @@ def plan_denoising(
     otherwise tile by tile. Their time limit holds for building the model as well."""
     posed = _model_of(image, levels, costs, channel_axis)
     limit = search_memory(memory_limit)
-    fits_tiles = options.get("method", "auto") in METHODS and not options.keys() & {"checkpoint", "x0"}
-    if posed.model is None or not fits_tiles or search_bytes(posed.array.size, posed.model) <= limit:
-        return _in_memory(posed, cast(float | None, options.get("time_limit")))
+    fits_tiles = options.get("method", "auto") in METHODS and not options.keys() & {"checkpoint", "x0", "keep_messages"}
+    seconds = cast(float | None, options.get("time_limit"))
+    if posed.model is None or search_bytes(posed.array.size, posed.model) <= limit:
+        return _in_memory(posed, seconds)
+    if not fits_tiles:
+        size, labels = posed.array.size, len(posed.model.values)
+        each = BYTES_PER_LABEL if options.get("method") in MESSAGE_METHODS else _COST_BYTES
+        left = memory_beside_costs(size, labels, each, memory_limit, _REMEDY, default=sys.maxsize)
+        return dataclasses.replace(_in_memory(posed, seconds), memory=left)
     return LargeDenoising(posed.array, posed.model, posed.noise, posed.output, posed.timer, limit)
 
 

@@ -33,11 +33,6 @@ class GreyScale(NamedTuple):
     image: str
     white: int | None = None
 
-    @property
-    def limits(self) -> tuple[float, float] | None:
-        """Black and white, at which noise is clipped, in grey levels; None if values have no such limits."""
-        return None if self.white is None else (-self.black / self.unit, (self.white - self.black) / self.unit)
-
     def to_levels(self, values: np.ndarray) -> np.ndarray:
         """Values of the image in grey levels, float64."""
         return np.subtract(values, self.black, dtype=np.float64) / self.unit

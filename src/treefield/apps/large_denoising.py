@@ -17,12 +17,12 @@ from treefield.solvers.loop import Timer
 from treefield.tiling.array_protocols import Box
 from treefield.validation import label_dtype
 
-_BYTES_PER_LABEL = 20  # of each site: its costs, packed for both axes, and messages
+BYTES_PER_LABEL = 20  # of each site: its costs, packed for both axes, and messages
 
 
 def search_bytes(pixels: int, model: LevelModel) -> int:
     """The bytes that the search of a whole image may need."""
-    return pixels * len(model.values) * _BYTES_PER_LABEL
+    return pixels * len(model.values) * BYTES_PER_LABEL
 
 
 @dataclasses.dataclass

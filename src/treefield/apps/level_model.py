@@ -83,6 +83,8 @@ class LevelModel:
         The difference, in grey levels, within which a neighbour supports a pixel; None if support does not count.
     is_between : bool
         Whether restored values lie between the levels.
+    clipping : (float, float) or None
+        The grey levels at which the noise was clipped; None if it was not.
     """
 
     values: np.ndarray
@@ -91,6 +93,7 @@ class LevelModel:
     pairwise: Potts | TruncatedLinear | TruncatedQuadratic
     similar: float | None = None
     is_between: bool = False
+    clipping: tuple[float, float] | None = None
 
     @functools.cached_property
     def _levels(self) -> np.ndarray:
@@ -183,8 +186,8 @@ class LevelModel:
         padded = self.scale.to_levels(image).astype(np.float32)
         rows = slice(start % BAND, start % BAND + stop - start)
         means, counts = (array[..., rows, :] for array in patch_means(padded, self.data.sigma, mirrored))
-        if self.scale.limits is not None:
-            means = undo_clipping(means, self.data.sigma, *self.scale.limits)
+        if self.clipping is not None:
+            means = undo_clipping(means, self.data.sigma, *self.clipping)
         confidence = np.minimum(counts**_CONFIDENCE, max(self.data.sigma, 1.0) ** 2).astype(np.float32)
         observed = padded[..., BORDER:-BORDER, BORDER:-BORDER][..., rows, :]
         return np.ascontiguousarray(means), np.ascontiguousarray(confidence), self._greatest_costs(observed)

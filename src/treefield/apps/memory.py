@@ -24,18 +24,25 @@ def search_memory(memory_limit: float | str | None, default: int = SEARCH_BYTES)
 
 
 def memory_beside_costs(
-    sites: int, labels: int, itemsize: int, memory_limit: float | str | None, remedy: str, copies: int = 1
+    sites: int,
+    labels: int,
+    itemsize: int,
+    memory_limit: float | str | None,
+    remedy: str,
+    copies: int = 1,
+    default: int = MODEL_BYTES,
 ) -> int:
     """The bytes that are left for the search of a model, once its costs are in memory.
 
     Raises MemoryError, before the costs are allocated, if there is no room for them. `remedy` says how there can be
-    fewer; `copies` is the number of models in memory at the same time.
+    fewer; `copies` is the number of models in memory at the same time; `default` the memory limit where none is given
+    and more is free.
     """
-    limit = search_memory(memory_limit, MODEL_BYTES)
+    limit = search_memory(memory_limit, default)
     costs = copies * sites * labels * itemsize
     need = costs + sites * _BYTES_PER_SITE
     if need > limit:
-        reason = _reason(memory_limit, limit)
+        reason = _reason(memory_limit, limit, default)
         raise MemoryError(
             f"{sites:,} sites with {labels} labels need at least {format_bytes(need)}, but {reason}: take {remedy}, or "
             "give a larger memory_limit (--memory-limit)"
@@ -43,9 +50,9 @@ def memory_beside_costs(
     return limit - costs
 
 
-def _reason(memory_limit: float | str | None, limit: int) -> str:
+def _reason(memory_limit: float | str | None, limit: int, default: int) -> str:
     """Why there are no more than `limit` bytes."""
-    if memory_limit is not None or limit == MODEL_BYTES:
+    if memory_limit is not None or limit == default:
         name = "memory_limit is" if memory_limit is not None else "the default memory_limit is"
         return f"{name} {format_bytes(limit)}"
     many = searches_at_once.get()

@@ -10,7 +10,7 @@ from typing import Generic, Literal, TypeVar, cast, overload
 
 import numpy as np
 
-from treefield.io.limits import format_bytes
+from treefield.io.limits import available_memory, format_bytes
 from treefield.models.graph import GraphMRF
 from treefield.models.grid import GridMRF
 from treefield.results import MAPResult, amend_result
@@ -21,6 +21,8 @@ from treefield.validation import as_non_negative
 TOL = 1e-3  # no smaller gap can be seen in a picture
 
 _METHODS_WITH_GAP = ("auto", "trw")  # for the others tol means something else, or nothing
+MESSAGE_METHODS = ("trw", "loopy_bp")
+_FREE_SHARE = 0.9  # of the free memory that a search may use
 _MANTISSA = 2**10
 
 
@@ -42,12 +44,22 @@ def name_limit(res: MAPResult, left: float | None, asked: float) -> MAPResult:
     return amend_result(res, message=res.message.replace(f"time_limit = {left:g} s", f"time_limit = {asked:g} s"))
 
 
-def check_search_fits(mrf: GridMRF | GraphMRF | TiledMRF, memory: int) -> None:
-    """Raise MemoryError if `memory` bytes, which the costs have left, are too few for any search of a model."""
+def check_search_fits(mrf: GridMRF | GraphMRF | TiledMRF, method: str, memory: int | None) -> None:
+    """Raise MemoryError if the search of a model needs too much: for "auto", which needs less where there is less, more
+    than `memory` bytes, which the costs have left, for other methods more than is free."""
     if isinstance(mrf, TiledMRF) or mrf.backend.has_few_edges:
         return
-    least = min(mrf.backend.search_bytes().values()) + LABELLINGS * 4 * mrf.size
-    if least > memory:
+    needs, free = mrf.backend.search_bytes(), available_memory()
+    if method != "auto":
+        need = needs["auto", "exact" if method in MESSAGE_METHODS else None]
+        if free is not None and need > _FREE_SHARE * free:
+            raise MemoryError(
+                f'method="{method}" needs about {format_bytes(need)} for this model, but only {format_bytes(free)} of '
+                'memory are free: take fewer labels, a smaller image, or method="auto", which keeps to a memory_limit'
+            )
+        return
+    least = min(needs.values()) + LABELLINGS * 4 * mrf.size
+    if memory is not None and least > memory:
         raise MemoryError(
             f"the costs leave {format_bytes(memory)} of the memory limit for the search, which needs at least "
             f"{format_bytes(least)}: give a larger memory_limit (--memory-limit)"
@@ -91,8 +103,8 @@ class Problem(Generic[ModelT]):
             options.pop("x0", None)
             if self.start is not None and "x0" in names:
                 options["x0"] = self.start
+        check_search_fits(self.mrf, method, self.memory)
         if self.memory is not None and "memory_limit" in names:
-            check_search_fits(self.mrf, self.memory)
             options["memory_limit"] = self.memory
         if "rng" not in names:  # the method draws nothing
             options.pop("rng", None)

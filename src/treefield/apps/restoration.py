@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from treefield.apps import keywords
+from treefield.apps.clipping import clipping_limits
 from treefield.apps.grey_levels import GreyScale, grey_scale
 from treefield.apps.harmonic import harmonic_fill
 from treefield.apps.image_arrays import stack_channels
@@ -147,7 +148,8 @@ def restoration_model(
     extremes = np.array([low, high], channels[0].dtype)
     scale = grey_scale(extremes)
     centre = central_box(channels[0].shape)
-    noise = estimate_noise(scale.to_levels(np.stack([channel[centre] for channel in channels])))
+    sample = scale.to_levels(np.stack([channel[centre] for channel in channels]))
+    noise = estimate_noise(sample)
     if noise.is_none and levels is None and costs == Costs():
         return None, noise
     is_plain = noise.has_impulses or costs.tau is not None
@@ -165,6 +167,7 @@ def restoration_model(
         pairwise,
         similar=SUPPORTING + noise.sigma if noise.has_impulses and not is_patches else None,
         is_between=is_patches and not is_list,
+        clipping=clipping_limits(sample, data.sigma, *scale.to_levels(extremes)),
     )
     return model, noise
 
