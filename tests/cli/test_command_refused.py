@@ -25,6 +25,8 @@ def folder(files, grey):
     write_image(files / "volume.npy", np.stack([grey] * 5))
     write_image(files / "wide.png", np.zeros((12, 17), np.uint8))
     write_image(files / "white.png", np.ones((12, 16), bool))
+    write_image(files / "black.png", np.zeros((12, 16, 3), np.uint8))
+    write_image(files / "soft.png", np.dstack([np.arange(1, 193, dtype=np.uint8).reshape(12, 16)] * 3))
     holes = np.where(grey > 100, np.nan, grey / 255)
     for name, array in (("nan", holes), ("inf", np.where(np.isnan(holes), np.inf, holes)), ("none", holes[:0])):
         np.save(files / f"{name}.npy", array)
@@ -60,6 +62,12 @@ BAD = {
     "volumes": (("stereo", "volume.npy", "volume.npy", "o.npy", "--num-disparities", 2), "expected two dimensions"),
     "mask of stereo": ((*STEREO, "o.npy", "--num-disparities", 2, "--mask", "wide.png"), "wide.png has shape"),
     "seeds of another size": (("segment", "grey.png", "o.png", "--seeds", "wide.png"), "(12, 17)"),
+    "seeds with soft edges": (
+        ("segment", "grey.png", "o.png", "--seeds", "soft.png"),
+        "soft.png holds no seeds: it has 192 colours, expected at most 64",
+        "without anti-aliasing",
+    ),
+    "black seeds": (("segment", "grey.png", "o.png", "--seeds", "black.png"), "no seed"),
     "no seeds": (("segment", "grey.png", "o.png", "--seeds", "mask0.npy"), "no seed"),
     "no couplings": (("ising", "fields.npy", "o.npy"), "--coupling"),
     "too few couplings": (("ising", "odd.npz", "o.npy"), "couplings_1"),
