@@ -275,19 +275,29 @@ def test_errors_are_printed_on_a_console_with_few_characters(monkeypatch, tmp_pa
     check_command_refused(in_a_process("compare", "λ", "a.png", "--out", "d", cwd=tmp_path), "got '?'", "denoise")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "missing"),
-    [
-        (("denoise", "grey.png"), "OUT"),
-        (("denoise", "grey.png", "--sigma", 5), "OUT"),
-        (("denoise", "--sigma", 5), "IN"),
-        (("denoise",), "IN"),
-        (("inpaint", "grey.png"), "MASK"),
-        (("inpaint", "grey.png", "mask.png"), "OUT"),
-        (("segment", "grey.png"), "OUT"),
-        (("stereo", "left.png", "right.png"), "OUT"),
-        (("solve",), "MODEL"),
-    ],
-)
-def test_a_missing_argument_is_named_in_one_line(command, folder, arguments, missing):
-    check_command_refused(command(*arguments), f"Missing argument '{missing}'.")
+MISSING = {
+    "denoise grey.png": ("argument OUT: the image to write", "denoise grey.png out.png"),
+    "denoise grey.png --sigma 5": ("argument OUT: the image", "denoise grey.png --sigma 5 out.png"),
+    "denoise --sigma 5": ("argument IN: the image: PNG", "denoise --sigma 5 photo.png out.png"),
+    "denoise": ("argument IN: the image: PNG", "denoise photo.png out.png"),
+    "denoise .": ("argument OUT: the image to write", "denoise . out/"),
+    "denoise scan*.tif": ("argument OUT: the image to write", "denoise 'scan*.tif' out/"),
+    "inpaint grey.png": ("argument MASK: an image", "inpaint grey.png mask.png out.png"),
+    "inpaint grey.png mask.png": ("argument OUT: the image", "inpaint grey.png mask.png out.png"),
+    "segment grey.png": ("argument OUT: the labels", "segment grey.png out.png"),
+    "ising": ("argument FIELDS: NPY or an image", "ising fields.npz out.png"),
+    "stereo left.png": ("argument RIGHT: the right image", "stereo left.png right.png out.png --num-disparities 64"),
+    "stereo left.png right.png o.png": ("option --num-disparities: number", "o.png --num-disparities 64"),
+    "stereo left.png right.png --num-disparities 3": ("argument OUT: disp", "right.png --num-disparities 3 out.png"),
+    "compare denoise grey.png": ("option --out: the folder", "compare denoise grey.png --out out/"),
+    "compare denoise": ("argument FILES: the inputs of the command of that name: IN; LEFT RIGHT; ...;", "--out out/"),
+    "solve": ("argument MODEL: NPZ", "solve model.uai"),
+}
+
+
+@pytest.mark.parametrize("line", MISSING)
+def test_a_missing_argument_is_explained_with_an_example(command, folder, line):
+    what, example = MISSING[line]
+    done = command(*line.split())
+    check_command_refused(done, f"treefield: missing {what}", "; e.g. treefield ")
+    assert done.err.endswith(f"{example}\n")

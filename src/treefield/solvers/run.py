@@ -69,6 +69,16 @@ class Run(Loop):
         self._is_truncated = self._is_truncated or is_over
         return is_over
 
+    def interrupt(self, how: str) -> None:
+        """Let no further iteration start: the search was interrupted."""
+        if self._has_searched:
+            super().interrupt(how)
+        else:
+            self.stop(
+                Status.INTERRUPTED,
+                f"{how} before the end of the first iteration; the labelling is the start, or little better",
+            )
+
     def record(self, change: float | None, *, iterations: int = 1) -> bool:
         """Record the energy change of an iteration, None if unknown, and call the callback; returns if the energy fell.
 
