@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 
+import again
 import applications
 import curves
 import dual
@@ -36,6 +37,7 @@ SECTIONS = {
         dual.strips,
         dual.middlebury,
         dual.frustrated,
+        again.again,
         curves.curves,
         graphs.optima,
         graphs.samplers,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from treefield.apps.noise import Noise
     from treefield.models.graph import GraphMRF
     from treefield.models.grid import GridMRF
+    from treefield.protocols import DualMessages
 
     OptimizeResult = dict[str, Any]  # SciPy has no type hints: with it as a base, no attribute would be checked
 else:
@@ -71,6 +72,8 @@ class MAPResult(OptimizeResult):
         compilation out.
     runs : float array
         The energy of each search, where several were merged.
+    messages : DualMessages
+        The messages that give the bound, with ``keep_messages=True``: for ``x0`` of a model that differs in its costs.
     mrf, cost_volume, noise
         The model, the matching costs and the noise that was found, where an application with ``full_output=True`` keeps
         them.
@@ -87,6 +90,7 @@ class MAPResult(OptimizeResult):
     gap: float
     trace: np.ndarray
     runs: np.ndarray
+    messages: DualMessages
     mrf: GridMRF | GraphMRF
     cost_volume: np.ndarray
     noise: Noise
