@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 
+import again
 import applications
 import camera_sizes
 import curves
@@ -40,6 +41,7 @@ SECTIONS = {
         dual.many_labels,
         dual.middlebury,
         dual.frustrated,
+        again.again,
         curves.curves,
         graphs.optima,
         graphs.samplers,

@@ -236,7 +236,7 @@ def undo_clipping(means, sigma, black=0, white=255):
     low, high = np.full(means.shape, float(black)), np.full(means.shape, float(white))
     for _ in range(14):
         middle = (low + high) / 2
-        clipped = np.array([np.clip(value + noise, black, white).mean() for value in middle.ravel()]).reshape(means.shape)
+        clipped = np.reshape([np.clip(value + noise, black, white).mean() for value in middle.flat], means.shape)
         low, high = np.where(clipped < means, middle, low), np.where(clipped < means, high, middle)
     return (low + high) / 2
 

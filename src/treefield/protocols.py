@@ -9,7 +9,7 @@ backend has is an attribute that may be None or False, never a missing attribute
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol, TypedDict, runtime_checkable
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypedDict, Union, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from treefield.results import MAPResult
 
 Start = ArrayLike | Literal["random", "unary", "scan-line"]
+StartOrResult = Union[Start, "MAPResult"]
 Trees = str | Sequence[ArrayLike]
 Seed = int | np.random.Generator | None
 Callback = Callable[["MAPResult"], object]  # called after each iteration; raise StopIteration to stop
@@ -88,6 +89,15 @@ class TreeSet(Sweeps, Protocol):
     has_all_cores: bool  # False while another thread needs a core: sweep with one thread
 
 
+class DualMessages(NamedTuple):
+    """The messages of a dual. That of another model can start from them: no messages make a bound untrue."""
+
+    layout: str  # the same for models with the same sites, labels and edges
+    scale: float  # messages are costs times this
+    arithmetic: str
+    values: np.ndarray  # all messages as bytes
+
+
 class Dual(Protocol):
     """Messages that tighten a lower bound on the energy."""
 
@@ -99,6 +109,15 @@ class Dual(Protocol):
 
     def refine(self, gap: float) -> bool:
         """Switch to the next more exact arithmetic, keeping the messages; False if none would help to close the gap."""
+
+    def get_messages(self) -> DualMessages:
+        """The messages, for the dual of a model that differs in its costs."""
+
+    def start_from(self, messages: DualMessages) -> bool:
+        """Start from what `get_messages` returned, before any iteration; False if it has another layout.
+
+        The bound is not taken over: it is proved again, for the costs of this model.
+        """
 
     def get_state(self) -> tuple[str, np.ndarray]:
         """The arithmetic, and all messages as bytes, for a checkpoint."""

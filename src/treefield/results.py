@@ -14,12 +14,17 @@ if TYPE_CHECKING:
     from treefield.apps.noise import Noise
     from treefield.models.graph import GraphMRF
     from treefield.models.grid import GridMRF
+    from treefield.protocols import DualMessages
 
     OptimizeResult = dict[str, Any]  # SciPy has no type hints: with it as a base, no attribute would be checked
 else:
     from scipy.optimize import OptimizeResult
 
 TRACE = np.dtype([("iteration", "i8"), ("seconds", "f8"), ("energy", "f8"), ("best", "f8"), ("bound", "f8")])
+
+_LONGEST_START = 20  # rows of a trace
+_CLIPS = 2.5  # times the range of the settled values: a larger range is cut off
+_MARGIN = 0.05  # of the range, above and below
 
 
 class Status(enum.IntEnum):
@@ -67,6 +72,8 @@ class MAPResult(OptimizeResult):
         compilation out.
     runs : float array
         The energy of each search, where several were merged.
+    messages : DualMessages
+        The messages that give the bound, with ``keep_messages=True``: for ``x0`` of a model that differs in its costs.
     mrf, cost_volume, noise
         The model, the matching costs and the noise that was found, where an application with ``full_output=True`` keeps
         them.
@@ -83,6 +90,7 @@ class MAPResult(OptimizeResult):
     gap: float
     trace: np.ndarray
     runs: np.ndarray
+    messages: DualMessages
     mrf: GridMRF | GraphMRF
     cost_volume: np.ndarray
     noise: Noise
@@ -103,7 +111,9 @@ class MAPResult(OptimizeResult):
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw energy, best energy and bound against seconds; returns the Matplotlib axes.
 
-        Needs the extra ``treefield[plot]``.
+        The y axis spans the curves without the first quarter of their points, at most 20, if those would make it more
+        than 2.5 times as long: a start far off would flatten the rest. ``ax.autoscale()`` shows everything. Needs the
+        extra ``treefield[plot]``.
         """
         try:
             import matplotlib.pyplot as plt
@@ -116,10 +126,29 @@ class MAPResult(OptimizeResult):
             ax.plot(trace["seconds"], trace["best"], label=f"{self.method}: best")
         if np.isfinite(trace["bound"]).any():
             ax.plot(trace["seconds"], trace["bound"], "--", label=f"{self.method}: lower bound")
+        limits = _limits_without_start([np.asarray(line.get_ydata(), float) for line in ax.lines])
+        if limits is not None:
+            ax.set_ylim(limits)
         ax.set_xlabel("seconds")
         ax.set_ylabel("energy")
         ax.legend()
         return ax
+
+
+def settled(values: np.ndarray) -> np.ndarray:
+    """The finite values of a trace without the first quarter of them, at most 20: a start far off hides the rest."""
+    values = values[np.isfinite(values)]
+    return values[min(math.ceil((len(values) - 1) / 4), _LONGEST_START) :]
+
+
+def _limits_without_start(curves: list[np.ndarray]) -> tuple[float, float] | None:
+    """Limits for what the curves are once settled; None if all of their values are about as far apart."""
+    values = np.concatenate([settled(curve) for curve in curves])
+    everything = np.concatenate([curve[np.isfinite(curve)] for curve in curves])
+    if not len(values) or not 0 < _CLIPS * np.ptp(values) < np.ptp(everything):
+        return None
+    margin = _MARGIN * np.ptp(values)
+    return float(values.min() - margin), float(values.max() + margin)
 
 
 def make_result(

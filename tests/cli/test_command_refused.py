@@ -25,6 +25,8 @@ def folder(files, grey):
     write_image(files / "volume.npy", np.stack([grey] * 5))
     write_image(files / "wide.png", np.zeros((12, 17), np.uint8))
     write_image(files / "white.png", np.ones((12, 16), bool))
+    write_image(files / "black.png", np.zeros((12, 16, 3), np.uint8))
+    write_image(files / "soft.png", np.dstack([np.arange(1, 193, dtype=np.uint8).reshape(12, 16)] * 3))
     holes = np.where(grey > 100, np.nan, grey / 255)
     for name, array in (("nan", holes), ("inf", np.where(np.isnan(holes), np.inf, holes)), ("none", holes[:0])):
         np.save(files / f"{name}.npy", array)
@@ -60,6 +62,12 @@ BAD = {
     "volumes": (("stereo", "volume.npy", "volume.npy", "o.npy", "--num-disparities", 2), "expected two dimensions"),
     "mask of stereo": ((*STEREO, "o.npy", "--num-disparities", 2, "--mask", "wide.png"), "wide.png has shape"),
     "seeds of another size": (("segment", "grey.png", "o.png", "--seeds", "wide.png"), "(12, 17)"),
+    "seeds with soft edges": (
+        ("segment", "grey.png", "o.png", "--seeds", "soft.png"),
+        "soft.png holds no seeds: it has 192 colours, expected at most 64",
+        "without anti-aliasing",
+    ),
+    "black seeds": (("segment", "grey.png", "o.png", "--seeds", "black.png"), "no seed"),
     "no seeds": (("segment", "grey.png", "o.png", "--seeds", "mask0.npy"), "no seed"),
     "no couplings": (("ising", "fields.npy", "o.npy"), "--coupling"),
     "too few couplings": (("ising", "odd.npz", "o.npy"), "couplings_1"),
@@ -287,19 +295,29 @@ def test_errors_are_printed_on_a_console_with_few_characters(monkeypatch, tmp_pa
     check_command_refused(in_a_process("compare", "λ", "a.png", "--out", "d", cwd=tmp_path), "got '?'", "denoise")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "missing"),
-    [
-        (("denoise", "grey.png"), "OUT"),
-        (("denoise", "grey.png", "--sigma", 5), "OUT"),
-        (("denoise", "--sigma", 5), "IN"),
-        (("denoise",), "IN"),
-        (("inpaint", "grey.png"), "MASK"),
-        (("inpaint", "grey.png", "mask.png"), "OUT"),
-        (("segment", "grey.png"), "OUT"),
-        (("stereo", "left.png", "right.png"), "OUT"),
-        (("solve",), "MODEL"),
-    ],
-)
-def test_a_missing_argument_is_named_in_one_line(command, folder, arguments, missing):
-    check_command_refused(command(*arguments), f"Missing argument '{missing}'.")
+MISSING = {
+    "denoise grey.png": ("argument OUT: the image to write", "denoise grey.png out.png"),
+    "denoise grey.png --sigma 5": ("argument OUT: the image", "denoise grey.png --sigma 5 out.png"),
+    "denoise --sigma 5": ("argument IN: the image: PNG", "denoise --sigma 5 photo.png out.png"),
+    "denoise": ("argument IN: the image: PNG", "denoise photo.png out.png"),
+    "denoise .": ("argument OUT: the image to write", "denoise . out/"),
+    "denoise scan*.tif": ("argument OUT: the image to write", "denoise 'scan*.tif' out/"),
+    "inpaint grey.png": ("argument MASK: an image", "inpaint grey.png mask.png out.png"),
+    "inpaint grey.png mask.png": ("argument OUT: the image", "inpaint grey.png mask.png out.png"),
+    "segment grey.png": ("argument OUT: the labels", "segment grey.png out.png"),
+    "ising": ("argument FIELDS: NPY or an image", "ising fields.npz out.png"),
+    "stereo left.png": ("argument RIGHT: the right image", "stereo left.png right.png out.png --num-disparities 64"),
+    "stereo left.png right.png o.png": ("option --num-disparities: number", "o.png --num-disparities 64"),
+    "stereo left.png right.png --num-disparities 3": ("argument OUT: disp", "right.png --num-disparities 3 out.png"),
+    "compare denoise grey.png": ("option --out: the folder", "compare denoise grey.png --out out/"),
+    "compare denoise": ("argument FILES: the inputs of the command of that name: IN; LEFT RIGHT; ...;", "--out out/"),
+    "solve": ("argument MODEL: NPZ", "solve model.uai"),
+}
+
+
+@pytest.mark.parametrize("line", MISSING)
+def test_a_missing_argument_is_explained_with_an_example(command, folder, line):
+    what, example = MISSING[line]
+    done = command(*line.split())
+    check_command_refused(done, f"treefield: missing {what}", "; e.g. treefield ")
+    assert done.err.endswith(f"{example}\n")

@@ -87,6 +87,23 @@ def test_segment_writes_what_the_function_returns(command, files, grey):
     assert set(np.unique(found)) == {-1, 5, 7}
 
 
+@pytest.mark.parametrize("ground", [(0, 0, 0), (0, 0, 0, 255), (255, 255, 255, 0)])
+def test_each_colour_of_the_strokes_is_a_label(command, files, grey, ground):
+    strokes = np.tile(np.array(ground, np.uint8), (*grey.shape, 1))
+    seeds = np.zeros(grey.shape, np.int32)
+    for label, colour, places in ((3, (255, 0, 0), np.s_[1, 1:7]), (1, (0, 0, 255), np.s_[2:5, 9])):
+        strokes[places], seeds[places] = (*colour, 255)[: len(ground)], label
+    strokes[-1, -1], seeds[-1, -1] = (0, 0, 254, 9)[: len(ground)], 1  # nearly the same is another colour
+    seeds[seeds == 1] = np.where(np.arange(4) < 3, 2, 1)
+    write_image(files / "strokes.png", strokes)
+    done = command("segment", "grey.png", "out.png", "--seeds", "strokes.png", "--seed", 0)
+    assert "seeds: #0000fe is 1 (1 pixels), #0000ff is 2 (3 pixels), #ff0000 is 3 (6 pixels)" in done.out
+    np.testing.assert_array_equal(read_labels(files / "out.png"), tf.segment(grey, seeds, rng=0))
+    done = command("segment", "grey.png", "json.png", "--seeds", "strokes.png", "--seed", 0, "--json")
+    assert json.loads(done.out)["seeds"].startswith("#0000fe is 1")
+    assert command("segment", "grey.png", "again.png", "--seeds", "out.png", "--seed", 0).code == 0  # palette
+
+
 def test_ising_writes_what_the_function_returns(command, files):
     fields = np.load(files / "fields.npy")
     spins = tf.ising(fields, -0.5, rng=0)
@@ -152,8 +169,10 @@ def test_json_has_null_for_values_that_are_not_finite(command, files):
 def test_the_command_uses_the_named_method_and_its_limits(command, files):
     summary = json.loads(command("denoise", "grey.png", "icm.png", *FEW, "--method", "icm", "--json").out)
     assert summary["method"] == "icm" and summary["lower_bound"] is None
-    summary = json.loads(command("denoise", "grey.png", "no-time.png", *FEW, "--time-limit", 0, "--json").out)
-    assert summary["iterations"] == 1
+    summary = json.loads(
+        command("denoise", "grey.png", "no-time.png", *FEW, "--time-limit", 0, "--tol", 0, "--json").out
+    )
+    assert summary["iterations"] == 1 and "time_limit" in summary["message"] and not summary["success"]
 
 
 def test_force_replaces_the_input_itself_once_there_is_a_result(command, files, grey):

@@ -54,6 +54,21 @@ def test_a_solver_returns_the_best_so_far_after_an_interrupt(mrf, way):
     assert handlers == (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM))
 
 
+@pytest.mark.parametrize("method", ["auto", "trw", "t_ils", "icm", "genetic"])
+def test_a_search_interrupted_before_its_first_iteration_says_so(mrf, monkeypatch, method):
+    enter = Interrupts.__enter__
+
+    def enter_and_press(self):
+        enter(self)
+        os.kill(os.getpid(), signal.SIGINT)
+        return self
+
+    monkeypatch.setattr(Interrupts, "__enter__", enter_and_press)
+    res = tf.minimize(mrf, method=method, rng=0)
+    assert res.fun == mrf.energy(res.x) and res.status == tf.Status.INTERRUPTED and not res.success and res.nit == 0
+    assert "before the end of the first iteration" in res.message or len(res.trace) == 2  # a first local search
+
+
 def test_an_interrupted_jump_leaves_the_best_labelling_unchanged(mrf):
     calls = []
 

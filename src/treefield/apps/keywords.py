@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from treefield.protocols import Callback, Seed, Start
+from treefield.protocols import Callback, Seed, StartOrResult
 from treefield.solvers.solver_keywords import SolverKeywords
 
 Data = Literal["patches", "squared", "absolute"]
@@ -22,12 +22,13 @@ ChannelAxis = int | Literal["auto"] | None  # "auto": none, but an image that lo
 class SearchKeywords(SolverKeywords, total=False):
     """All keywords of `minimize`."""
 
-    x0: Start
+    x0: StartOrResult
     method: str
     callback: Callback | None
     rng: Seed
     progress: bool
     checkpoint: str | os.PathLike[str] | None
+    keep_messages: bool
 
 
 class RestorationKeywords(SearchKeywords, total=False):

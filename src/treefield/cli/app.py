@@ -45,19 +45,11 @@ class _LazyCommand(TyperCommand):
         try:
             return cast(typer.Context, command.make_context(info_name, list(args), parent=parent, **extra))
         except Exception as error:
-            _name_last_argument(error, command, list(args))
-            raise
+            if type(error).__name__ != "MissingParameter":  # of the parser that typer brings or of click
+                raise
+            from treefield.cli.missing_arguments import describe_missing
 
-
-def _name_last_argument(error: Exception, command: TyperCommand, args: list[str]) -> None:
-    """If one argument is given to a command of IN... OUT, let the error name OUT: the parser takes it for that."""
-    missing, context = getattr(error, "param", None), getattr(error, "ctx", None)
-    if missing is None or context is None or missing.nargs != -1:
-        return
-    last = command.params[command.params.index(missing) + 1]
-    given, _, _ = command.make_parser(context).parse_args(args)
-    if isinstance(given.get(last.name), str):
-        error.param = last  # type: ignore[attr-defined]
+            raise ValueError(describe_missing(command, error.ctx, args)) from None  # type: ignore[attr-defined]
 
 
 class _LazyGroup(TyperGroup):

@@ -60,6 +60,7 @@ class Task:
     """One search of a command.
 
     `draw_labels` and `draw_answer` turn a labelling and an answer into pixels; None where there is nothing to see.
+    `facts` are further lines of the summary, the report and the JSON.
     """
 
     title: str
@@ -68,6 +69,7 @@ class Task:
     draw_answer: Callable[[np.ndarray], np.ndarray] | None
     before: Picture | None = None
     memory_limit: int | None = None
+    facts: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 def run_task(task: Task, shared: Shared, out: pathlib.Path | None, write: Callable[[np.ndarray], str]) -> Summary:
@@ -87,12 +89,14 @@ def run_task(task: Task, shared: Shared, out: pathlib.Path | None, write: Callab
     output = None if out is None else str(out)
     if shared.json:
         labels = {"labels": answer.tolist()} if out is None else {}
-        say(json.dumps({"output": output, "title": task.title, **search_figures(res), **labels}))
+        say(json.dumps({"output": output, "title": task.title, **search_figures(res), **labels, **task.facts}))
     elif not shared.quiet:
         written = [as_text(path) for path in (shared.report, shared.save_model) if path is not None]
         if out is not None:
             written.insert(0, as_text(out) + (f" ({note})" if note else ""))
-        facts = ({"labels": note} if out is None else {}) | ({"wrote": ", ".join(written)} if written else {})
+        facts = (
+            task.facts | ({"labels": note} if out is None else {}) | ({"wrote": ", ".join(written)} if written else {})
+        )
         say(format_summary(res, **facts))
     elif out is None:
         say(note)
@@ -142,7 +146,7 @@ def task_section(task: Task, answer: np.ndarray, res: MAPResult, display: Search
         after=None if task.draw_answer is None else Picture("result", task.draw_answer(answer)),
         runs={res.method: res.trace},
         moments=moments,
-        facts=summary_facts(res) | {"model": repr(res.mrf)},
+        facts=summary_facts(res) | task.facts | {"model": repr(res.mrf)},
     )
 
 

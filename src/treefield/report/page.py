@@ -11,7 +11,7 @@ import re
 
 import numpy as np
 
-from treefield.results import relative_gap
+from treefield.results import relative_gap, settled
 
 POINTS = 2000  # of a run's curve at most: more than a screen has columns
 
@@ -209,7 +209,7 @@ def _curve(name: str, trace: np.ndarray) -> dict[str, object]:
     return {
         "name": name,
         "whole": _span([_finite(trace["best"]), _finite(trace["bound"])]),
-        "detail": _span([_settled(_finite(trace["best"])), _settled(_finite(trace["bound"]))]),
+        "detail": _span([settled(trace["best"]), settled(trace["bound"])]),
         "iteration": rows["iteration"].tolist(),
         "gap": _numbers(gaps),
         **{column: _numbers(rows[column].tolist()) for column in ("seconds", "energy", "best", "bound")},
@@ -238,11 +238,6 @@ def thinned(trace: np.ndarray, points: int = POINTS) -> np.ndarray:
 
 def _finite(values: np.ndarray) -> np.ndarray:
     return values[np.isfinite(values)]
-
-
-def _settled(values: np.ndarray) -> np.ndarray:
-    """Without the first twentieth, at most 20 values: a start far off would flatten the rest of the curve."""
-    return values[min(math.ceil((len(values) - 1) / 20), 20) :]
 
 
 def _span(columns: list[np.ndarray]) -> list[float] | None:

@@ -8,7 +8,7 @@ import os
 import numpy as np
 
 from treefield.moves.common import as_temperatures, usual_temperatures
-from treefield.protocols import Callback, Model, Seed, Start
+from treefield.protocols import Callback, Model, Seed, StartOrResult
 from treefield.results import MAPResult
 from treefield.solvers.checkpoint import open_checkpoint
 from treefield.solvers.loop import as_limits
@@ -20,7 +20,7 @@ _MAXITER = 1000  # sweeps where no limit is given
 
 def anneal(
     mrf: Model,
-    x0: Start = "random",
+    x0: StartOrResult = "random",
     *,
     schedule: str = "geometric",
     temperatures: tuple[float, float] | None = None,
@@ -40,7 +40,7 @@ def anneal(
     Parameters
     ----------
     mrf : GridMRF or GraphMRF
-    x0 : labelling, "random", "unary" or "scan-line"
+    x0 : labelling, MAPResult, "random", "unary" or "scan-line"
         Where to start.
     schedule : "geometric" or "log"
         "geometric" goes from the first to the second temperature by equal factors, over `maxiter` sweeps or, without

@@ -21,10 +21,10 @@ import numpy as np
 from treefield.moves.accept import PerComponent
 from treefield.moves.common import total_work
 from treefield.moves.mixed import MixedJump
-from treefield.protocols import Dual, Limits, Model, Seed, Start, TreeSet
-from treefield.results import MAPResult, Status
+from treefield.protocols import Dual, Limits, Model, Seed, StartOrResult, TreeSet
+from treefield.results import MAPResult, Status, amend_result
 from treefield.solvers.checkpoint import as_saved_labelling, compact_labellings, open_checkpoint
-from treefield.solvers.run import Run, begin
+from treefield.solvers.run import Run, begin, split_start
 from treefield.validation import as_count, as_fields, as_real_scalar, as_thread_count
 
 _DUAL_ITERATIONS = 4  # in a round
@@ -38,7 +38,7 @@ _PROGRESS = 0.01  # no new best, and a gap that has closed by less than this sha
 
 def search_auto(
     mrf: Model,
-    x0: Start,
+    x0: StartOrResult,
     rng: Seed,
     limits: Limits,
     *,
@@ -46,15 +46,20 @@ def search_auto(
     memory: str,
     arithmetic: str | None,
     checkpoint: str | None,
+    keep_messages: bool,
 ) -> MAPResult:
     """Minimise within checked limits; without an `arithmetic` for the dual by jumps alone."""
+    x0, messages = split_start(x0)
     is_unlimited = all(limits[name] is None for name in ("maxiter", "time_limit", "patience"))
     settings: dict[str, object] = {"memory": memory, "arithmetic": arithmetic}
     file, saved = open_checkpoint(checkpoint, "auto", mrf, settings, {"suggested": 1, "decoded": 1}, ["messages"])
     run, generator = begin("auto", mrf, x0, rng, limits, saved)
     workers = as_thread_count(threads)
+    dual = None
     with run:
         dual = None if arithmetic is None else mrf.backend.dual(arithmetic)
+        if dual is not None and messages is not None and saved is None:
+            dual.start_from(messages)
         trees = mrf.backend.tree_set(mrf.backend.search_trees, memory=memory, threads=threads)
         search = _AutoSearch(run, dual, trees, generator)
         if saved is not None:
@@ -66,7 +71,8 @@ def search_auto(
                     run.stop(Status.CONVERGED, f"no improvement in energy or bound for {_PATIENCE} rounds")
                 run.save(file, generator, search.state)
         run.save(file, generator, search.state)
-    return run.result()
+    result = run.result()
+    return amend_result(result, messages=dual.get_messages()) if keep_messages and dual is not None else result
 
 
 class _AutoSearch:

@@ -9,7 +9,7 @@ import numpy as np
 
 from treefield.moves.common import call_jump, restore, state_of, total_work
 from treefield.moves.reset import UniformJump
-from treefield.protocols import Callback, Jump, Learns, Model, Seed, Start, TreeOptions, Trees, TreeSet
+from treefield.protocols import Callback, Jump, Learns, Model, Seed, StartOrResult, TreeOptions, Trees, TreeSet
 from treefield.results import MAPResult
 from treefield.solvers.checkpoint import as_saved_labelling, compact_labellings, open_checkpoint
 from treefield.solvers.identity import describe_part
@@ -23,7 +23,7 @@ _MAXITER = 100  # generations where no limit is given
 
 def genetic(
     mrf: Model,
-    x0: Start = "random",
+    x0: StartOrResult = "random",
     *,
     population: int = 16,
     crossover: str = "merge",
@@ -51,7 +51,7 @@ def genetic(
     Parameters
     ----------
     mrf : GridMRF or GraphMRF
-    x0 : labelling, "random", "unary" or "scan-line"
+    x0 : labelling, MAPResult, "random", "unary" or "scan-line"
         The first individual; the others are mutations of it, or random for "random".
     population : int
         The number of individuals.

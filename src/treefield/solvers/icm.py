@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from treefield.protocols import Callback, Model, Seed, Start
+from treefield.protocols import Callback, Model, Seed, StartOrResult
 from treefield.results import MAPResult
 from treefield.solvers.loop import as_limits
 from treefield.solvers.run import begin, descend
@@ -11,7 +11,7 @@ from treefield.validation import as_model
 
 def icm(
     mrf: Model,
-    x0: Start = "random",
+    x0: StartOrResult = "random",
     *,
     maxiter: int | None = None,
     time_limit: float | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from treefield.protocols import Callback, Model, Seed, Start
+from treefield.protocols import Callback, Model, Seed, StartOrResult
 from treefield.results import MAPResult, Status
 from treefield.solvers.loop import as_limits
 from treefield.solvers.run import begin
@@ -13,7 +13,7 @@ _MAXITER = 100  # where no limit is given
 
 def loopy_bp(
     mrf: Model,
-    x0: Start = "unary",
+    x0: StartOrResult = "unary",
     *,
     schedule: str = "parallel",
     damping: float = 0.0,
@@ -36,7 +36,7 @@ def loopy_bp(
     Parameters
     ----------
     mrf : GridMRF or GraphMRF
-    x0 : labelling, "random", "unary" or "scan-line"
+    x0 : labelling, MAPResult, "random", "unary" or "scan-line"
         The labelling to beat, row 0 of the trace; messages start at 0 whatever it is.
     schedule : "parallel" or "sequential"
         All messages from the old ones; or along each axis, forth and back, each from those just made.

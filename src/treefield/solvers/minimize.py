@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Unpack
 
 from treefield.errors import CycleError
-from treefield.protocols import Callback, Model, Seed, Start, TiledModel
+from treefield.protocols import Callback, Model, Seed, StartOrResult, TiledModel
 from treefield.results import MAPResult, Status
 from treefield.solvers.auto import search_auto
 from treefield.solvers.checkpoint import as_checkpoint_path
 from treefield.solvers.loop import Timer, as_limits
-from treefield.solvers.run import Run, check_start, exact_bound
+from treefield.solvers.run import Run, check_start, exact_bound, split_start
 from treefield.solvers.solver_keywords import MethodKeywords
 from treefield.solvers.tree_bp import tree_bp
 from treefield.validation import as_byte_count, as_choice, as_generator, as_model, as_thread_count, check_keywords
@@ -32,7 +32,7 @@ LABELLINGS = 12  # of 4 bytes a site: those of the search, and what merging two 
 
 def minimize(
     mrf: Model | TiledModel,
-    x0: Start = "unary",
+    x0: StartOrResult = "unary",
     *,
     method: str = "auto",
     time_limit: float | None = None,
@@ -45,6 +45,7 @@ def minimize(
     progress: bool = False,
     threads: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    keep_messages: bool = False,
     **options: Unpack[MethodKeywords],
 ) -> MAPResult:
     """Minimise the energy by the best means there are, and say how good the answer is.
@@ -59,8 +60,9 @@ def minimize(
     ----------
     mrf : GridMRF, GraphMRF or TiledMRF
         The last is searched tile by tile, by "auto", "t_icm" or "t_ils": the limits but for the time are for each tile.
-    x0 : labelling, "random", "unary" or "scan-line"
-        Where to start: "unary" gives each site its cheapest label, "scan-line" solves each row without the others.
+    x0 : labelling, MAPResult, "random", "unary" or "scan-line"
+        Where to start: "unary" gives each site its cheapest label, "scan-line" solves each row without the others. A
+        result stands for its labelling and, if it has them, for its messages: see `keep_messages`.
     method : str
         "auto", or the name of a solver: "anneal", "genetic", "icm", "loopy_bp", "scan_line", "t_icm", "t_ils",
         "tree_bp" or "trw". These also take their own keywords.
@@ -83,6 +85,11 @@ def minimize(
         A file that is written every second or so; if it exists, the search resumes from it and ends bit for bit as if
         it had never stopped. It holds the messages of the dual, and is about as large as they are in memory. As in
         `t_ils`, a file of another model or search is refused and left unchanged. Exact answers need no file.
+    keep_messages : bool
+        For "auto" and "trw": keep the messages that give the bound as ``res.messages``, as large as they are in memory.
+        ``minimize(changed, res)`` then starts from labelling and messages, and takes a small part of the first time
+        where few costs have changed: the next frame of a film, another stroke. Its bound is proved for the new costs.
+        Messages for other sites, labels or edges are not used. Exact answers have none.
 
     Returns
     -------
@@ -103,7 +110,7 @@ def minimize(
     if method != "auto":
         given: dict[str, object] = {"maxiter": maxiter, "time_limit": time_limit, "patience": patience, "tol": tol}
         given |= {"callback": callback, "rng": rng, "progress": progress or None, "threads": threads}
-        given |= {"memory_limit": memory_limit, "checkpoint": checkpoint}
+        given |= {"memory_limit": memory_limit, "checkpoint": checkpoint, "keep_messages": keep_messages or None}
         return _named(method, mrf, x0, given, options)
     check_method_keywords(method, options, "minimize", ("method",))
     gap = _TOL if tol is None else tol
@@ -115,8 +122,10 @@ def minimize(
             raise ValueError("a TiledMRF has its own memory_limit: give it when the model is created")
         if checkpoint is not None:
             raise ValueError("checkpoint is for models in memory; the labels of a TiledMRF are in its store")
+        if keep_messages:
+            raise ValueError("keep_messages is for models in memory; the messages of a TiledMRF are never all there")
         tile_options = {"maxiter": maxiter, "patience": patience, "tol": tol, "threads": threads}
-        return mrf.search_tiles("auto", x0, generator, limits, tile_options)
+        return mrf.search_tiles("auto", split_start(x0)[0], generator, limits, tile_options)
     backend = as_model(mrf).backend
     check_start(mrf, x0)
     path = None if checkpoint is None else as_checkpoint_path(checkpoint)
@@ -137,6 +146,7 @@ def minimize(
         memory=memory,
         arithmetic=arithmetic,
         checkpoint=path,
+        keep_messages=keep_messages,
     )
 
 
@@ -162,7 +172,7 @@ def _notify(result: MAPResult, callback: Callback | None) -> MAPResult:
 
 
 def _named(
-    method: str, mrf: Model | TiledModel, x0: Start, given: dict[str, object], options: Mapping[str, object]
+    method: str, mrf: Model | TiledModel, x0: StartOrResult, given: dict[str, object], options: Mapping[str, object]
 ) -> MAPResult:
     """Call a solver with the keywords it takes, and raise for the others."""
     given = {name: value for name, value in given.items() if value is not None} | dict(options)

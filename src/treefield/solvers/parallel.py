@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
 
-from treefield.protocols import Limits, Model, Start
+from treefield.protocols import Limits, Model, StartOrResult
 from treefield.results import MAPResult, Status, amend_result
 from treefield.solvers.interrupt import Interrupts
 from treefield.solvers.loop import Timer
@@ -27,7 +27,7 @@ _WAKE = 0.1  # seconds: a signal that comes just before the main thread goes to 
 def independent_searches(
     search: Callable[..., MAPResult],
     mrf: Model,
-    x0: Start,
+    x0: StartOrResult,
     rng: np.random.Generator,
     limits: Limits,
     restarts: int,

@@ -9,7 +9,7 @@ from typing import Unpack
 import numpy as np
 
 from treefield.kernels.simd.jit import as_compile_time
-from treefield.protocols import Limits, Model, Seed, Start, TreeSet
+from treefield.protocols import DualMessages, Limits, Model, Seed, Start, StartOrResult, TreeSet
 from treefield.results import MAPResult, Status, tightened
 from treefield.solvers.checkpoint import (
     Checkpoint,
@@ -68,6 +68,16 @@ class Run(Loop):
         is_over = self.is_out_of_time()
         self._is_truncated = self._is_truncated or is_over
         return is_over
+
+    def interrupt(self, how: str) -> None:
+        """Let no further iteration start: the search was interrupted."""
+        if self._has_searched:
+            super().interrupt(how)
+        else:
+            self.stop(
+                Status.INTERRUPTED,
+                f"{how} before the end of the first iteration; the labelling is the start, or little better",
+            )
 
     def record(self, change: float | None, *, iterations: int = 1) -> bool:
         """Record the energy change of an iteration, None if unknown, and call the callback; returns if the energy fell.
@@ -206,7 +216,7 @@ def exact_bound(mrf: Model, energy: float) -> float:
 
 
 def begin(
-    method: str, mrf: Model, x0: Start, rng: Seed, limits: Limits, saved: Saved | None = None
+    method: str, mrf: Model, x0: StartOrResult, rng: Seed, limits: Limits, saved: Saved | None = None
 ) -> tuple[Run, np.random.Generator]:
     """A run within checked limits, and its generator.
 
@@ -233,11 +243,11 @@ def descend(run: Run, prepare: Callable[[], TreeSet], rng: np.random.Generator, 
     return run.result()
 
 
-def starting_labelling(mrf: Model, x0: Start, rng: np.random.Generator) -> np.ndarray:
+def starting_labelling(mrf: Model, x0: StartOrResult, rng: np.random.Generator) -> np.ndarray:
     """A new int32 labelling: the given one, "random", "unary" (each site's cheapest label) or "scan-line"."""
     check_start(mrf, x0)
     if not isinstance(x0, str):
-        return as_labelling(x0, mrf.backend, "x0")
+        return as_labelling(split_start(x0)[0], mrf.backend, "x0")
     if x0 == "unary":
         return mrf.backend.best_labels()
     if x0 == "scan-line":
@@ -245,7 +255,7 @@ def starting_labelling(mrf: Model, x0: Start, rng: np.random.Generator) -> np.nd
     return mrf.backend.random_labels(rng)
 
 
-def check_start(mrf: Model, x0: Start) -> None:
+def check_start(mrf: Model, x0: StartOrResult) -> None:
     """Raise for a start that cannot be used, before any work."""
     if isinstance(x0, str):
         as_choice(x0, "x0", ("random", "unary", "scan-line"))
@@ -254,4 +264,9 @@ def check_start(mrf: Model, x0: Start) -> None:
     elif x0 is None:
         raise TypeError('x0 must be a labelling, "random", "unary" or "scan-line", got None')
     else:
-        as_labelling(x0, mrf.backend, "x0", copy=False)
+        as_labelling(split_start(x0)[0], mrf.backend, "x0", copy=False)
+
+
+def split_start(x0: StartOrResult) -> tuple[Start, DualMessages | None]:
+    """The labelling of a result, and its messages if it has any; any other start unchanged, and None."""
+    return (x0.x, x0.get("messages")) if isinstance(x0, MAPResult) else (x0, None)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from treefield.protocols import Callback, Model, Seed, Start, TiledModel, TreeOptions, Trees
+from treefield.protocols import Callback, Model, Seed, StartOrResult, TiledModel, TreeOptions, Trees
 from treefield.results import MAPResult
 from treefield.solvers.loop import as_limits
-from treefield.solvers.run import begin, descend
+from treefield.solvers.run import begin, descend, split_start
 from treefield.validation import as_generator, as_model
 
 
 def t_icm(
     mrf: Model | TiledModel,
-    x0: Start = "random",
+    x0: StartOrResult = "random",
     *,
     trees: Trees | None = None,
     order: str = "fixed",
@@ -33,7 +33,7 @@ def t_icm(
     ----------
     mrf : GridMRF, GraphMRF or TiledMRF
         Of the last, tile by tile: `maxiter` limits the rounds over all tiles.
-    x0 : labelling, "random", "unary" or "scan-line"
+    x0 : labelling, MAPResult, "random", "unary" or "scan-line"
         Where to start: "unary" gives each site its cheapest label, "scan-line" solves each row without the others.
     trees : str or list of 1-D integer arrays, optional
         Of a grid:
@@ -85,7 +85,7 @@ def t_icm(
     options: TreeOptions = {"order": order, "bands": bands, "memory": memory, "threads": threads}
     limits = as_limits(maxiter, time_limit, callback, progress=progress)
     if isinstance(mrf, TiledModel):
-        return mrf.search_tiles("t_icm", x0, as_generator(rng), limits, {**options, "trees": trees})
+        return mrf.search_tiles("t_icm", split_start(x0)[0], as_generator(rng), limits, {**options, "trees": trees})
     backend = as_model(mrf).backend
     backend.check_tree_set(trees, **options)
     run, generator = begin("t_icm", mrf, x0, rng, limits)

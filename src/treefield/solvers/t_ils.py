@@ -18,7 +18,7 @@ from treefield.protocols import (
     Limits,
     Model,
     Seed,
-    Start,
+    StartOrResult,
     Sweeps,
     TiledModel,
     TreeOptions,
@@ -29,7 +29,7 @@ from treefield.solvers.checkpoint import Checkpoint, Saved, as_checkpoint_path, 
 from treefield.solvers.identity import describe_part
 from treefield.solvers.loop import as_limits
 from treefield.solvers.parallel import independent_searches
-from treefield.solvers.run import ROUNDING, Run, begin
+from treefield.solvers.run import ROUNDING, Run, begin, split_start
 from treefield.validation import (
     as_callable,
     as_choice,
@@ -45,7 +45,7 @@ _MAXITER = 1000  # where no limit is given; the paper's number on stereo
 
 def t_ils(
     mrf: Model | TiledModel,
-    x0: Start = "random",
+    x0: StartOrResult = "random",
     *,
     jump: Jump | None = None,
     accept: Accept | None = None,
@@ -79,7 +79,7 @@ def t_ils(
     ----------
     mrf : GridMRF, GraphMRF or TiledMRF
         Of the last, tile by tile: the limits but for the time are for each tile.
-    x0 : labelling, "random", "unary" or "scan-line"
+    x0 : labelling, MAPResult, "random", "unary" or "scan-line"
         Where to start.
     jump : function, optional
         ``jump(x, mrf, rng)`` returns a changed copy of the labelling. Default: ``moves.UniformJump(0.1)``.
@@ -177,7 +177,7 @@ def t_ils(
         }
         given |= {"trees": trees, "maxiter": maxiter, "max_backtracks": max_backtracks, "patience": patience}
         given |= {"restarts": restarts, "workers": workers} if restarts > 1 else {}
-        return mrf.search_tiles("t_ils", x0, as_generator(rng), limits, {**options, **given})
+        return mrf.search_tiles("t_ils", split_start(x0)[0], as_generator(rng), limits, {**options, **given})
     tree_set: Sweeps | None = None
     if isinstance(local_search, Sweeps) and not isinstance(local_search, type):
         tree_set = local_search
@@ -191,7 +191,7 @@ def t_ils(
         settings = {name: describe_part(part, name) for name, part in parts.items()}
         settings |= {"inner_iter": inner_iter, "order": order, "bands": bands}
 
-    def search(x0: Start, rng: Seed, limits: Limits, threads: int | None, path: str | None) -> MAPResult:
+    def search(x0: StartOrResult, rng: Seed, limits: Limits, threads: int | None, path: str | None) -> MAPResult:
         file, saved = open_checkpoint(path, "t_ils", mrf, settings)
         run, generator = begin("t_ils", mrf, x0, rng, limits, saved)
         ils = _Search(run, copy.deepcopy(jump), copy.deepcopy(accept), inner_iter, max_backtracks, generator, file)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from treefield.protocols import Callback, Model, Seed, Start
-from treefield.results import MAPResult, Status
+from treefield.protocols import Callback, Model, Seed, StartOrResult
+from treefield.results import MAPResult, Status, amend_result
 from treefield.solvers.loop import as_limits
-from treefield.solvers.run import begin
+from treefield.solvers.run import begin, split_start
 from treefield.validation import as_choice, as_model, as_real_scalar
 
 _MAXITER = 1000  # where no limit is given
@@ -14,9 +14,10 @@ _WINDOW = 20  # iterations in which the bound must rise
 
 def trw(
     mrf: Model,
-    x0: Start = "unary",
+    x0: StartOrResult = "unary",
     *,
     arithmetic: str = "auto",
+    keep_messages: bool = False,
     tol: float = 1e-6,
     maxiter: int | None = None,
     patience: int | None = None,
@@ -35,13 +36,16 @@ def trw(
     Parameters
     ----------
     mrf : GridMRF or GraphMRF
-    x0 : labelling, "random", "unary" or "scan-line"
-        The labelling to beat, row 0 of the trace; messages start at 0 whatever it is.
+    x0 : labelling, MAPResult, "random", "unary" or "scan-line"
+        The labelling to beat, row 0 of the trace. Messages start at 0 unless it is a result that has `messages`.
     arithmetic : "auto", "int16", "float32" or "float64"
         The numbers that messages are made of. In int16 and float32 costs are integers (times a scale, rounded down),
         and the bound is exact; float64 takes any costs, and a margin for rounding is taken off. "auto" starts with the
         first of these that can hold the costs and goes on to the next when its bound no longer rises; to float64, where
         another holds the costs, only with ``tol=0``.
+    keep_messages : bool
+        Keep the messages as ``res.messages``: as `x0` of a model of the same sites, labels and edges whose costs differ
+        a little, the result saves most of the time.
     tol : float
         Stop when the gap is at most this, or when the bound has risen by less than this share in 20 iterations.
     maxiter, time_limit : optional
@@ -68,10 +72,14 @@ def trw(
     as_choice(arithmetic, "arithmetic", ("auto", "int16", "float32", "float64"))
     tol = as_real_scalar(tol, "tol")
     limits = as_limits(maxiter, time_limit, callback, patience, progress=progress, tol=tol, default=_MAXITER)
+    x0, messages = split_start(x0)
     run, _ = begin("trw", mrf, x0, rng, limits)
+    dual = None
     with run:
         run.keep_best()
         dual = mrf.backend.dual("exact" if arithmetic == "auto" and tol == 0 else arithmetic)
+        if messages is not None:
+            dual.start_from(messages)
         rise = Rise(tol)
         while run.should_continue():
             run.bound = dual.iterate(run.x)
@@ -82,7 +90,8 @@ def trw(
                     rise = Rise(tol)
                 elif run.should_continue():
                     run.stop(Status.CONVERGED, "converged: the bound no longer rises")
-    return run.result()
+    result = run.result()
+    return amend_result(result, messages=dual.get_messages()) if keep_messages and dual is not None else result
 
 
 class Rise:

@@ -14,6 +14,7 @@ from PIL import Image, ImageOps
 
 from one_line import check_one_line_error
 from treefield.io import read_image, read_labels, write_image, write_labels
+from treefield.io.images.image_formats import read_seeds
 from treefield.io.images.pillow_files import label_colours
 
 GREY = np.arange(20, dtype=np.uint8).reshape(4, 5)
@@ -233,3 +234,38 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(tmp_path, 
     error = check_one_line_error(lambda: read_image(tmp_path / "x.png"), ImportError)
     assert str(error) == 'reading images needs Pillow: pip install "treefield[cli]"'
     check_one_line_error(lambda: write_image(tmp_path / "y.png", GREY), ImportError, "writing images needs Pillow")
+
+
+@pytest.mark.parametrize("suffix", ["png", "tif", "ppm"])
+@pytest.mark.parametrize(
+    ("dtype", "names"),
+    [
+        ("uint8", ["#000001", "#00ff00", "#ff0000"]),
+        ("uint16", ["#000000000001", "#0000ffff0000", "#ffff00000000"]),
+    ],
+)
+def test_strokes_are_numbered_in_the_order_of_their_colours(tmp_path, dtype, suffix, names):
+    strokes, high = np.zeros((2, 4, 3), dtype), np.iinfo(dtype).max
+    strokes[0, 1:3], strokes[1, 0], strokes[1, 3] = (high, 0, 0), (0, high, 0), (0, 0, 1)
+    write_image(tmp_path / f"x.{suffix}", strokes)
+    labels, colours = read_seeds(tmp_path / f"x.{suffix}")
+    assert labels.tolist() == [[0, 3, 3, 0], [2, 0, 0, 1]]
+    assert list(colours) == names and list(colours.values()) == [1, 1, 2]
+
+
+def test_transparent_pixels_of_strokes_are_no_seeds(tmp_path):
+    image = Image.fromarray(np.where(GREY[..., None] % 3 == 0, np.uint8(255), np.array([9, 0, 0], np.uint8)))
+    image.save(tmp_path / "key.png", transparency=(255, 255, 255))
+    Image.fromarray(np.dstack([GREY, np.where(GREY % 3 == 0, 0, 7).astype(np.uint8)]), "LA").save(tmp_path / "la.png")
+    labels, colours = read_seeds(tmp_path / "key.png")
+    assert colours == {"#090000": 13} and np.array_equal(labels, GREY % 3 > 0)
+    labels, colours = read_seeds(tmp_path / "la.png")
+    assert np.array_equal(labels > 0, GREY % 3 > 0) and min(colours) == "#010101"
+
+
+def test_seeds_of_one_channel_or_with_a_palette_are_labels(tmp_path):
+    write_image(tmp_path / "grey.png", GREY)
+    write_labels(tmp_path / "palette.png", GREY)
+    for name in ("grey.png", "palette.png"):
+        labels, colours = read_seeds(tmp_path / name)
+        assert np.array_equal(labels, GREY) and colours == {}

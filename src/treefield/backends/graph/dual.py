@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from treefield.backends.graph.costs import GraphCosts
 from treefield.backends.graph.messages import new_messages
 from treefield.backends.shared import EPS
+from treefield.protocols import DualMessages
 from treefield.results import tightened
 from treefield.validation import as_choice, as_flat_output
 
@@ -52,6 +54,26 @@ class GraphDual:
     def refine(self, gap: float) -> bool:
         """There is no more exact arithmetic."""
         return False
+
+    @property
+    def _layout(self) -> str:
+        digest = hashlib.blake2b(np.ascontiguousarray(self._costs.label_counts, np.int64).data, digest_size=16)
+        digest.update(np.ascontiguousarray(self._costs.edges, np.int64).data)
+        return f"graph {digest.hexdigest()}"
+
+    def get_messages(self) -> DualMessages:
+        """The messages, for the dual of a model that differs in its costs."""
+        return DualMessages(self._layout, 1.0, *self.get_state())
+
+    def start_from(self, messages: DualMessages) -> bool:
+        """Start from what `get_messages` returned, before any iteration; False if it has another layout."""
+        if messages.layout != self._layout:
+            return False
+        forbidden = self._costs.forbidden_cost
+        most = 2 * (self._costs.scale if math.isinf(forbidden) else forbidden)  # no message of this model is larger
+        values = np.nan_to_num(messages.values.view(np.float64))
+        np.clip(values, -most, most, out=self._messages.values)
+        return True
 
     def get_state(self) -> tuple[str, np.ndarray]:
         """The arithmetic, and all messages as bytes, for a checkpoint."""

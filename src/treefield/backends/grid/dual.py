@@ -21,6 +21,7 @@ from treefield.backends.grid.fixed_point import (
 )
 from treefield.backends.grid.schedules import LANES
 from treefield.backends.shared import EPS
+from treefield.protocols import DualMessages
 from treefield.results import tightened
 from treefield.validation import as_choice, as_flat_output
 
@@ -160,14 +161,28 @@ class GridDual:
 
         Float64 is slower than float32, and helps only where the rounding of costs is what is left of the gap.
         """
-        from treefield.kernels.grid.strips import convert
-
         if not self._finer or (self._finer[0][0] == "float64" and gap > self._resolution):
             return False
         old, scale = self._strips, self._scale
         self._load(*self._finer.pop(0))
-        convert(old, self._strips, self._scale / scale)
+        self._take_messages(old, scale)
         return True
+
+    def _take_messages(self, old: Strips, scale: float) -> None:
+        """Start from the messages of other strips, whose costs are multiplied by `scale`.
+
+        They are brought into the range that messages of these costs have: sums of them do not overflow, and the forward
+        pass, which replaces them all, is one as any other.
+        """
+        from treefield.kernels.grid.strips import convert
+
+        costs, whole = self._costs, self.arithmetic != "float64"
+        weights = costs.edge_weights()
+        spans = [_edge_spans(costs, axis, weight).max(initial=0.0) for axis, weight in enumerate(weights)]
+        most = float(max(spans)) * self._scale
+        most = math.floor(most) if whole else most
+        has_negative = costs.has_edge_tables or min(float(weight.min(initial=0.0)) for weight in weights) < 0
+        convert(old, self._strips, self._scale / scale, -float(most) if has_negative else 0.0, float(most), whole)
 
     @property
     def _resolution(self) -> float:
@@ -177,12 +192,31 @@ class GridDual:
         return _LOST_UNITS * (self._costs.size + edges * integer_scale(costs) * float(costs.max())) / self._scale
 
     @property
-    def _messages(self) -> list[np.ndarray]:
-        return [self._strips.right, self._strips.down, self._strips.depth, self._strips.borders]
+    def _layout(self) -> str:
+        return f"grid {self._costs.shape} of {self._costs.n_labels} labels"
+
+    def get_messages(self) -> DualMessages:
+        """The messages, for the dual of a model that differs in its costs."""
+        return DualMessages(self._layout, self._scale, *self.get_state())
+
+    def start_from(self, messages: DualMessages) -> bool:
+        """Start from what `get_messages` returned, before any iteration; False if it has another layout.
+
+        The arithmetic becomes the most exact that is no more exact than that of the messages, if there is one.
+        """
+        if messages.layout != self._layout:
+            return False
+        order = ARITHMETICS.index
+        while self._finer and order(self._finer[0][0]) <= order(messages.arithmetic):
+            self._load(*self._finer.pop(0))
+        old = _strips(self._costs, np.dtype(messages.arithmetic))
+        _set_bytes(_message_arrays(old), messages.values)
+        self._take_messages(old, messages.scale)
+        return True
 
     def get_state(self) -> tuple[str, np.ndarray]:
         """The arithmetic, and all messages as bytes, for a checkpoint."""
-        return self.arithmetic, np.concatenate([array.view(np.uint8) for array in self._messages])
+        return self.arithmetic, np.concatenate([array.view(np.uint8) for array in _message_arrays(self._strips)])
 
     def set_state(self, arithmetic: str, messages: np.ndarray, bound: float) -> None:
         """Continue from what `get_state` returned; raise a ValueError for anything else."""
@@ -190,12 +224,21 @@ class GridDual:
             if not self._finer:
                 raise ValueError(f"arithmetic {arithmetic!r} cannot be reached by this search")
             self._load(*self._finer.pop(0))
-        views = [array.view(np.uint8) for array in self._messages]
-        if len(messages) != sum(map(len, views)):
-            raise ValueError(f"messages has {len(messages)} bytes, expected {sum(map(len, views))}")
-        for view, part in zip(views, np.split(messages, np.cumsum([len(view) for view in views])[:-1]), strict=True):
-            view[:] = part
+        _set_bytes(_message_arrays(self._strips), messages)
         self.bound = bound
+
+
+def _message_arrays(strips: Strips) -> list[np.ndarray]:
+    return [strips.right, strips.down, strips.depth, strips.borders]
+
+
+def _set_bytes(arrays: list[np.ndarray], values: np.ndarray) -> None:
+    """Fill the arrays, one after the other, with bytes, or raise a ValueError if that are not as many."""
+    views = [array.view(np.uint8) for array in arrays]
+    if len(values) != sum(map(len, views)):
+        raise ValueError(f"messages has {len(values)} bytes, expected {sum(map(len, views))}")
+    for view, part in zip(views, np.split(values, np.cumsum([len(view) for view in views])[:-1]), strict=True):
+        view[:] = part
 
 
 def dual_bytes(costs: GridCosts, arithmetics: Iterable[str]) -> int:

@@ -12,8 +12,8 @@ from treefield.cli.input_images import split_alpha
 from treefield.cli.options import ModelMemory, Shared, shares_options
 from treefield.cli.previews import draw_image, draw_regions
 from treefield.cli.reporting import Task, run_task
-from treefield.io import read_image, read_labels, write_labels
-from treefield.io.images.image_formats import as_writable_labels
+from treefield.io import read_image, write_labels
+from treefield.io.images.image_formats import as_writable_labels, read_seeds
 from treefield.report.page import Picture
 
 
@@ -26,7 +26,10 @@ def segment(
     labels: Annotated[int, typer.Option(help="Number of regions, found by colour.")] = 2,
     seeds: Annotated[
         pathlib.Path | None,
-        typer.Option(help="An image of the known labels, 1, 2, ..., and 0 elsewhere."),
+        typer.Option(
+            help="An image of the known labels: strokes, each colour a label, on black or transparent ground; or grey "
+            "or palette values 1, 2, ..., and 0 elsewhere."
+        ),
     ] = None,
     weight: Annotated[float, typer.Option(help="The cost of a border in nats; more makes borders smoother.")] = 6.0,
     contrast: Annotated[float, typer.Option(help="How much an edge lowers the cost of a border; 0: not at all.")] = 0.5,
@@ -41,7 +44,7 @@ def segment(
     shared.check_outputs(out)
     distances = None if spacing is None else _parse_numbers(spacing, "--spacing")
     colours, _, axis = split_alpha(read_image(image))
-    known = labels if seeds is None else read_labels(seeds)
+    known, strokes = (labels, {}) if seeds is None else read_seeds(seeds)
     problem = segment_problem(
         colours,
         known,
@@ -65,8 +68,15 @@ def segment(
         draw_labels=lambda x: draw_regions(problem.output(x)),
         draw_answer=draw_regions,
         before=Picture(image.name, draw_image(colours, axis)),
+        facts=_describe(strokes),
     )
     run_task(task, shared, out, write)
+
+
+def _describe(strokes: dict[str, int]) -> dict[str, str]:
+    """Which colour of the strokes is which label, and its number of pixels."""
+    parts = [f"{colour} is {label} ({count} pixels)" for label, (colour, count) in enumerate(strokes.items(), 1)]
+    return {"seeds": ", ".join(parts)} if parts else {}
 
 
 def _parse_numbers(text: str, name: str) -> list[float]:

@@ -27,7 +27,7 @@ _HOLDS_NUMBERS = (".npy", ".npz", ".tif", ".tiff", ".pfm")
 @over_many("left", "right", kept=(*_HOLDS_NUMBERS, ".png", ".pgm"))
 def stereo(
     left: Annotated[pathlib.Path, typer.Argument(metavar="LEFT", help="The left image of a rectified pair.")],
-    right: Annotated[pathlib.Path, typer.Argument(metavar="RIGHT", help="The right one.")],
+    right: Annotated[pathlib.Path, typer.Argument(metavar="RIGHT", help="The right image of the pair.")],
     out: Annotated[
         pathlib.Path,
         typer.Argument(metavar="OUT", help="Disparities: as they are in NPY, TIFF and PFM; times --scale in PNG."),

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from treefield.io.files import MissingPackageError, explain_read_errors, write_atomically
-from treefield.io.images import netpbm, pillow_files, tiff
+from treefield.io.images import netpbm, pillow_files, strokes, tiff
 from treefield.io.numpy_files import read_npy, read_npz, write_npy, write_npz
 from treefield.io.paths import as_input_path, as_path, as_text, error_text
 from treefield.validation import as_real_array
@@ -82,8 +82,11 @@ def read_labels(path: str | os.PathLike[str]) -> np.ndarray:
     Palette images give their indices, two-coloured ones 0 and 1, RGB images with equal channels one of these. Raises
     for an image that is no label map, such as a photograph or an array of floats.
     """
-    labels, channels = _read(path, labels=True)
-    path = as_text(path)
+    return _as_label_map(*_read(path, labels=True), as_text(path))
+
+
+def _as_label_map(labels: np.ndarray, channels: bool, path: str) -> np.ndarray:
+    """An image, whose last axis may be channels, as integers (M, N) or (P, M, N), or an error."""
     if channels:
         colours = labels[..., : 1 if labels.shape[-1] == 2 else 3]
         if (colours != colours[..., :1]).any():
@@ -94,6 +97,21 @@ def read_labels(path: str | os.PathLike[str]) -> np.ndarray:
     if labels.ndim not in (2, 3):
         raise ValueError(f"{path} has shape {labels.shape}, expected labels of shape (M, N) or (P, M, N)")
     return labels.astype(np.uint8) if labels.dtype == np.bool_ else labels
+
+
+def read_seeds(path: str | os.PathLike[str]) -> tuple[np.ndarray, dict[str, int]]:
+    """The labels that a file gives to some pixels, 0 elsewhere; and, of a colour image, the pixels of each colour.
+
+    An image of one channel or with a palette is a label map, as for `read_labels`. In an image with channels each
+    colour is a label, numbered from 1 on in the order of the colours' codes, such as "#0000ff".
+    """
+    image, channels = _read(path, labels=True)
+    if not channels or image.dtype not in (np.uint8, np.uint16):
+        return _as_label_map(image, channels, as_text(path)), {}
+    try:
+        return strokes.number_colours(image)
+    except ValueError as error:
+        raise ValueError(f"{as_text(path)} holds no seeds: {error}") from None
 
 
 def write_image(path: str | os.PathLike[str], array: ArrayLike, *, force: bool = False) -> None:

@@ -145,7 +145,7 @@ def _to_common_mode(image: Any, labels: bool) -> Any:
     """The image in a mode that is an array of grey or RGB values, with alpha if there is any transparency."""
     if labels and image.mode in ("P", "PA"):
         return image if image.mode == "P" else image.getchannel(0)
-    if not labels and image.has_transparency_data:
+    if image.has_transparency_data and (not labels or image.mode == "RGB"):
         return image.convert("LA" if image.mode in ("1", "L", "LA", "La") else "RGBA")
     return image if image.mode in ("1", "L", "LA", "RGB", "RGBA", "I;16", "F") else image.convert("RGB")
 

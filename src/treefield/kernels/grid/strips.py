@@ -122,9 +122,19 @@ def _down(strips, row, n):
     return True, (border * strips.columns + n + 1) * labels, 1, labels
 
 
+@inline_helper
+def _converted(value, ratio, low, high, whole):
+    value = np.float64(value) * ratio
+    if whole:
+        value = np.floor(value)
+    if not value > low:  # also NaN
+        value = low
+    return min(value, high)
+
+
 @kernel
-def convert(old, new, ratio):
-    """Bring the messages of some strips into others, times `ratio`, rounded down."""
+def convert(old, new, ratio, low, high, whole):
+    """Bring the messages of some strips into others: times `ratio`, if `whole` rounded down, and kept within limits."""
     labels = old.labels
     n, m = width(old.unary), width(new.unary)
     for row in range(old.planes * old.rows):
@@ -135,9 +145,9 @@ def convert(old, new, ratio):
             i = (place // n + c) * n * labels + place % n
             j = (there // m + c) * m * labels + there % m
             for s in range(labels):
-                new.right[j + s * m] = np.floor(old.right[i + s * n] * ratio)
+                new.right[j + s * m] = _converted(old.right[i + s * n], ratio, low, high, whole)
                 k = down + c * column + s * label
-                value = np.floor((old.borders[k] if bordered else old.down[k]) * ratio)
+                value = _converted(old.borders[k] if bordered else old.down[k], ratio, low, high, whole)
                 k = new_down + c * new_column + s * new_label
                 if new_bordered:
                     new.borders[k] = value
@@ -145,4 +155,4 @@ def convert(old, new, ratio):
                     new.down[k] = value
                 if old.planes > 1:
                     plane, other = old.strips * old.steps * n * labels, new.strips * new.steps * m * labels
-                    new.depth[other + j + s * m] = np.floor(old.depth[plane + i + s * n] * ratio)
+                    new.depth[other + j + s * m] = _converted(old.depth[plane + i + s * n], ratio, low, high, whole)
