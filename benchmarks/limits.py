@@ -71,7 +71,7 @@ def stereo_call(side):
     rng = np.random.default_rng(0)
     right = np.clip(rng.normal(scene(side + 16), 40), 0, 255).astype(np.uint8)[:side]
     left = np.roll(right, 5, axis=1)[:, :side]
-    return lambda limit: tf.stereo(left, right[:, :side], 16, time_limit=limit, tol=0, rng=0)
+    return lambda limit: tf.stereo(left, right[:, :side], num_disparities=16, time_limit=limit, tol=0, rng=0)
 
 
 def ising_call(side):

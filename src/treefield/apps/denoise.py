@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from treefield.apps.image_arrays import as_channels_first, from_channels_first
 from treefield.apps.keywords import ChannelAxis, Data, DenoiseKeywords, Smoothness
-from treefield.apps.large_denoising import BYTES_PER_LABEL, LargeDenoising, search_bytes
+from treefield.apps.large_denoising import BYTES_PER_LABEL, TILE_BYTES, LargeDenoising, search_bytes
 from treefield.apps.level_model import LevelModel
 from treefield.apps.memory import memory_beside_costs, search_memory
 from treefield.apps.noise import Noise
@@ -166,7 +166,7 @@ def plan_denoising(
         each = BYTES_PER_LABEL if options.get("method") in MESSAGE_METHODS else _COST_BYTES
         left = memory_beside_costs(size, labels, each, memory_limit, _REMEDY, default=sys.maxsize)
         return dataclasses.replace(_in_memory(posed, seconds), memory=left)
-    return LargeDenoising(posed.array, posed.model, posed.noise, posed.output, posed.timer, limit)
+    return LargeDenoising(posed.array, posed.model, posed.noise, posed.output, posed.timer, min(limit, TILE_BYTES))
 
 
 class _Posed(NamedTuple):
@@ -190,9 +190,8 @@ def _in_memory(posed: _Posed, time_limit: float | None = None) -> Problem[GridMR
     array, model, timer = posed.array, posed.model, posed.timer
     seconds, restoring = math.inf, 0.0
     if time_limit is not None and model is not None:
-        seconds = as_non_negative(time_limit, "time_limit", infinite=True) - timer.seconds()
-        seconds -= searching_seconds(array.size, model)
-        restoring = restoring_seconds(model.prepared(array[0], 0), array[0]) * len(array)
-    problem = restoration_problem(array, model, posed.noise, seconds)
+        seconds = as_non_negative(time_limit, "time_limit", infinite=True) - searching_seconds(array.size, model)
+        restoring = restoring_seconds(model.prepared(array[0], lambda: False), array[0]) * len(array)
+    problem = restoration_problem(array, model, posed.noise, lambda: timer.seconds() < seconds)
     output = lambda x: posed.output(problem.output(x))  # noqa: E731
     return dataclasses.replace(problem, output=output, preparation=timer.seconds() + restoring)

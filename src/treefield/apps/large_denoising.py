@@ -17,6 +17,7 @@ from treefield.solvers.loop import Timer
 from treefield.tiling.array_protocols import Box
 from treefield.validation import label_dtype
 
+TILE_BYTES = 5 * 10**8  # for the search of tiles, at most: larger ones are no better, and take longer to interrupt
 BYTES_PER_LABEL = 20  # of each site: its costs, packed for both axes, and messages
 
 

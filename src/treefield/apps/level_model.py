@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
@@ -18,7 +18,6 @@ from treefield.apps.grey_levels import GreyScale
 from treefield.apps.noise import count_support, nearest_level
 from treefield.apps.patch_means import BAND, BORDER, patch_means
 from treefield.models.pairwise import Potts, TruncatedLinear, TruncatedQuadratic
-from treefield.solvers.loop import Timer
 from treefield.tiling.array_protocols import Box
 from treefield.validation import all_integral, as_thread_count
 
@@ -100,17 +99,16 @@ class LevelModel:
         """The levels in grey levels."""
         return self.scale.to_levels(self.values)
 
-    def prepared(self, channel: Channel, seconds: float = math.inf) -> LevelModel:
+    def prepared(self, channel: Channel, has_time: Callable[[], bool] = lambda: True) -> LevelModel:
         """The same model with the means of a whole channel in memory, 12 bytes a pixel; the model itself if it has
-        none. Pixels whose means would take longer than some seconds stand for themselves."""
+        none. Where no time is left for the means, pixels stand for themselves."""
         if self.data.kind != "patches":
             return self
-        timer = Timer()
         evidence = tuple(np.empty(channel.shape, np.float32) for _ in range(3))
         rows, step = channel.shape[-2], _PREPARED_ROWS
         for first in range(0, rows, step):
             box = (*whole_box(channel.shape[:-2]), slice(first, min(rows, first + step)), slice(0, channel.shape[-1]))
-            look = self._evidence if timer.seconds() < seconds else self._evidence_of_pixels
+            look = self._evidence if has_time() else self._evidence_of_pixels
             for whole, part in zip(evidence, look(channel, box), strict=True):
                 whole[box] = part
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}

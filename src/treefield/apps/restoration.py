@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import get_args
 
 import numpy as np
@@ -114,11 +114,11 @@ class LevelCosts:
 
 
 def restoration_problem(
-    image: np.ndarray, model: LevelModel | None, noise: Noise, seconds: float = math.inf
+    image: np.ndarray, model: LevelModel | None, noise: Noise, has_time: Callable[[], bool] = lambda: True
 ) -> Problem[GridMRF]:
     """The problem of removing the noise from an image with channels first, given its model if there is noise.
 
-    `seconds` is the time for the means of patches.
+    `has_time` says whether there is time for more means of patches.
     """
     details: dict[str, object] = {"noise": noise}
     if model is None:
@@ -126,7 +126,7 @@ def restoration_problem(
         nothing = GridMRF(np.zeros((*(1 for _ in image.shape[1:]), 1), np.uint16), Potts(1))
         return Problem(nothing, lambda x: image.copy(), details=details)
     box, (stacked, weights) = whole_box(image.shape[1:]), stack_channels(image)
-    models = [model.prepared(channel, seconds / len(image)) for channel in image]
+    models = [model.prepared(channel, has_time) for channel in image]
     unary = np.concatenate([own.unary(channel, box) for own, channel in zip(models, image, strict=True)])
     mrf = GridMRF(unary.reshape(*stacked.shape, -1), model.pairwise, weights=weights)
 

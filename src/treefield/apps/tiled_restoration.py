@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -89,8 +90,8 @@ def restore_planes(
             share = None if limit is None else max(0.0, (limit - start) / (len(planes) - number))
             own = model
             if is_prepared:
-                least = searching_seconds(math.prod(plane.shape), model)
-                own = model.prepared(plane, math.inf if share is None else share - least)
+                end = math.inf if share is None else start + share - searching_seconds(math.prod(plane.shape), model)
+                own = model.prepared(plane, functools.partial(_has_time, timer, end, interrupts))
             mrf = tiled_model(plane, own, tiling, kept.store)
             problem = Problem(mrf, lambda x: x, tol=tolerance(model))
             if limit is not None:
@@ -104,6 +105,10 @@ def restore_planes(
             results.append(res if limit is None else name_limit(res, share, limit))
             models.append(mrf)
     return results, models
+
+
+def _has_time(timer: Timer, end: float, interrupts: Interrupts) -> bool:
+    return not interrupts.pending and timer.seconds() < end
 
 
 def tiled_model(

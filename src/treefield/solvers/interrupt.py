@@ -26,27 +26,40 @@ _Handler = Callable[[int, FrameType | None], object] | int | signal.Handlers | N
 class Interrupts:
     """While entered, the first Ctrl-C or SIGTERM is noted in `pending`; a second Ctrl-C interrupts at once.
 
-    Inside another one, it takes over until it is left: it starts with the other's note, and hands its own back. Signal
-    handlers of the program's own are left alone, and so is everything outside the main thread. May be shared by
-    searches that run in threads: one note stops them all.
+    Inside another one, it takes over until it is left: it starts with the other's note, and hands its own back. Outside
+    the main thread, to which signals come, it shares the note of the one that is entered there. Signal handlers of the
+    program's own are left alone. May be shared by searches that run in threads: one note stops them all.
     """
 
     def __init__(self) -> None:
-        self.pending = ""
+        self._note_here = ""
+        self._shared: Interrupts | None = None  # of the main thread
         self._number = 0  # of the signal
         self._installed: dict[signal.Signals, _Handler] = {}
         self._outer: Interrupts | None = None
 
+    @property
+    def pending(self) -> str:
+        """What has interrupted, for a message; empty as long as nothing has."""
+        return self._note_here or ("" if self._shared is None else self._shared.pending)
+
+    @pending.setter
+    def pending(self, note: str) -> None:
+        self._note_here = note
+
     def __enter__(self) -> Interrupts:
-        if threading.current_thread() is threading.main_thread():
-            for number, defaults in _DEFAULTS.items():
-                with contextlib.suppress(ValueError):  # not the main interpreter
-                    handler = signal.getsignal(number)
-                    outer = getattr(handler, "__self__", None)
-                    is_outer = type(outer) is Interrupts  # a subclass may have to interrupt at once
-                    if handler in defaults or is_outer:
-                        self._installed[number] = signal.signal(number, self._note)
-                        self._outer = outer if is_outer else None
+        if threading.current_thread() is not threading.main_thread():
+            entered = getattr(signal.getsignal(signal.SIGINT), "__self__", None)
+            self._shared = entered if type(entered) is Interrupts else None
+            return self
+        for number, defaults in _DEFAULTS.items():
+            with contextlib.suppress(ValueError):  # not the main interpreter
+                handler = signal.getsignal(number)
+                outer = getattr(handler, "__self__", None)
+                is_outer = type(outer) is Interrupts  # a subclass may have to interrupt at once
+                if handler in defaults or is_outer:
+                    self._installed[number] = signal.signal(number, self._note)
+                    self._outer = outer if is_outer else None
         if self._outer is not None and self._outer.pending:
             self.pending, self._number = self._outer.pending, self._outer._number
         return self
@@ -56,6 +69,7 @@ class Interrupts:
             if signal.getsignal(number) == self._note:  # unless someone has put another there meanwhile
                 signal.signal(number, handler)
         self._installed.clear()
+        self._shared = None
         if self._outer is not None and self.pending:
             self._outer.pending, self._outer._number = self.pending, self._number
 

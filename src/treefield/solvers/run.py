@@ -64,8 +64,9 @@ class Run(Loop):
         return self.best - self.bound <= self.margin + self.mrf.backend.rounding
 
     def should_truncate(self) -> bool:
-        """Whether to end an unfinished iteration because the time is over; such an iteration is not saved."""
-        is_over = self.is_out_of_time()
+        """Whether to end an unfinished iteration, because the time is over or the search is interrupted; such an
+        iteration is not saved."""
+        is_over = self.is_out_of_time() or bool(self._interrupts.pending)
         self._is_truncated = self._is_truncated or is_over
         return is_over
 

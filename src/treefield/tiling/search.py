@@ -385,17 +385,11 @@ class _TileSearch(Loop):
         """The result of a tile's search; None if Ctrl-C comes before there is one."""
         threads = 1 if self._is_one_of_some else self._options.get("threads")
         options = dict(self._options, threads=threads, time_limit=seconds)
-        options["callback"] = self._stop_if_interrupted
         try:
             return solve_tile(tile, self.method, options, seed_of(self._root, phase, box))
         except KeyboardInterrupt:
             self.interrupt("interrupted")
             return None
-
-    def _stop_if_interrupted(self, result: MAPResult) -> None:
-        """The callback of each tile's search, in its own thread, to which no signal comes."""
-        if self._interrupts.pending:
-            raise StopIteration
 
     def _write(self, box: Box, labels: ArrayLike) -> None:
         try:
@@ -413,7 +407,7 @@ class _TileSearch(Loop):
         self._forbidden += solved.forbidden
         is_limited = solved.status == Status.LIMIT and self._options.get("maxiter") is not None
         self._was_limited = self._was_limited or is_limited
-        if solved.status in (Status.INTERRUPTED, Status.STOPPED) and not self.has_ended:
+        if solved.status == Status.INTERRUPTED and not self.has_ended:
             self.interrupt(self._interrupts.pending or "interrupted")
         if self._tile_bar is not None:
             self._tile_bar.step(1, self.energy, self.energy)
