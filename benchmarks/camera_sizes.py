@@ -20,8 +20,8 @@ HOLE = 40
 HOLES = 20  # in each picture
 
 
-def large_pictures():
-    """`denoise` by its defaults on 6 megapixels of grey and 12 of colour: seconds, peak memory, and PSNR.
+def megapixels():
+    """Seconds, peak memory and PSNR of `denoise`, by its defaults, on 6 megapixels of grey and 12 of colour.
 
     Total variation in the same run, and the same picture cut to 512 x 512.
     """
@@ -40,7 +40,7 @@ def large_pictures():
 
 
 def holes():
-    """`inpaint` on 20 holes of 40 x 40 in each of three pictures, and scikit-image's biharmonic filling."""
+    """PSNR and seconds of `inpaint` on 20 holes of 40 x 40 in each of three pictures, and scikit-image's biharmonic filling."""
     if imported("skimage.data", "scikit-image") is None:
         return
     rows = [fill_many(name) for name in ("coffee", "astronaut", "camera")]

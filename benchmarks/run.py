@@ -55,7 +55,7 @@ SECTIONS = {
         large_stereo.large_depth,
         applications.noise,
         pictures.pictures,
-        camera_sizes.large_pictures,
+        camera_sizes.megapixels,
         camera_sizes.holes,
         limits.limits,
         applications.startup,

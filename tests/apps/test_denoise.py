@@ -423,3 +423,14 @@ def test_time_limit_in_the_message_is_the_one_that_was_asked_for(camera):
     for memory in (None, "3 MB"):
         _, res = tf.denoise(noisy, rng=0, time_limit=0.01, tol=0, full_output=True, memory_limit=memory)
         assert "time_limit = 0.01 s reached" in res.message
+
+
+def test_without_time_for_the_means_pixels_stand_for_themselves(camera):
+    noisy = np.clip(np.random.default_rng(12).normal(camera[:64, :64], 20), 0, 255).astype(np.uint8)
+    model = level_model(noisy)
+    whole = whole_box(noisy.shape)
+    costs = model.prepared(noisy, lambda: False).unary(noisy, whole)
+    levels = model.scale.to_levels(model.values)
+    most = model.data.tau[noisy, 0][..., None]
+    np.testing.assert_allclose(costs, np.minimum((noisy[..., None] - levels) ** 2, most), atol=0.51)
+    assert (model.prepared(noisy).unary(noisy, whole) != costs).any()

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -134,6 +135,19 @@ def test_an_inner_search_takes_the_signal_and_hands_it_back():
         with Interrupts() as late:
             assert late.pending == outer.pending
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_searches_in_threads_share_the_note_of_the_main_thread():
+    def pending_in_thread():
+        with Interrupts() as inner:
+            return inner.pending
+
+    with Interrupts() as entered, ThreadPoolExecutor(1) as pool:
+        assert pool.submit(pending_in_thread).result() == ""
+        entered.pending = "interrupted"
+        assert pool.submit(pending_in_thread).result() == "interrupted"
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(pending_in_thread).result() == ""
 
 
 def test_a_signal_in_a_nested_search_stops_both(mrf):
