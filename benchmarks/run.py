@@ -55,6 +55,7 @@ SECTIONS = {
         large_stereo.large_depth,
         applications.noise,
         pictures.pictures,
+        pictures.unseen,
         camera_sizes.megapixels,
         camera_sizes.holes,
         limits.limits,

@@ -30,7 +30,7 @@ _MIN_SIDE = 64  # pixels of an image that has windows without edges
 
 # impulses: pixels that no neighbour resembles
 _DEVIATION_TO_SIGMA = 1.4826 * 1.1  # for Gaussian noise, from the median deviation from the median of 3 x 3 pixels
-_MIN_BETWEEN = 0.25  # share of pixels between black and white that show how strong the noise is
+_MIN_BETWEEN, _MAX_BETWEEN = 0.25, 0.6  # share of the pixels between black and white, if these alone count
 _MIN_IMPULSE = 40.0  # grey levels beyond 3 sigma: further from the median than texture is
 _SIMILAR = 20.0  # grey levels beyond 1 sigma: a neighbour within supports a pixel
 SUPPORTING = 5.0  # grey levels beyond 1 sigma: a neighbour within may be of the same stroke
@@ -99,8 +99,10 @@ def estimate_noise(grey: np.ndarray, hole: np.ndarray | None = None) -> Noise:
     if not known.any():
         return Noise(0.0, np.zeros(GREY_LEVELS))
     deviation = np.abs(part - median)
-    between = known & (part > 0) & (part < GREY_LEVELS - 1)  # noise of black and white pixels is cut off
-    typical = deviation[between if between.sum() > _MIN_BETWEEN * known.sum() else known]
+    # among black and white pixels, whose noise is clipped, there are none that show how strong it is
+    between = known & (part > 0) & (part < GREY_LEVELS - 1)
+    share = between.sum() / known.sum()
+    typical = deviation[between if _MIN_BETWEEN < share < _MAX_BETWEEN else known]
     rough = _DEVIATION_TO_SIGMA * float(np.median(typical))
     suspects = known & (deviation > _MIN_IMPULSE + 3 * rough)
     impulses = _impulse_shares(part, suspects, _SIMILAR + rough) * part.size / known.sum()
