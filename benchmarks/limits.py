@@ -7,7 +7,7 @@ import numpy as np
 import treefield as tf
 from measure import table
 
-LIMITS = (1.0, 5.0, 20.0)
+LIMITS = (1.0, 3.0, 10.0)
 SIDES = (64, 1024, 3464)  # pixels; the last one is 12 megapixels
 SOLVERS = ("auto", "t_icm", "t_ils", "trw", "loopy_bp", "anneal", "genetic", "icm")
 ALLOWED = 0.1, 0.3  # of the limit, or seconds: whichever is more
