@@ -15,6 +15,7 @@ from treefield.models.grid import GridMRF, as_periodic, edge_shape
 from treefield.models.quadratic_form import linear_unary, product_table
 from treefield.protocols import Callback, Seed
 from treefield.results import MAPResult
+from treefield.solvers.loop import Timer
 from treefield.validation import as_real_array
 
 Couplings = float | np.ndarray | Sequence[ArrayLike]
@@ -91,6 +92,7 @@ def ising(
 
 def ising_problem(fields: ArrayLike, couplings: Couplings, periodic: bool | Sequence[bool] = False) -> Problem[GridMRF]:
     """The problem that `ising` solves."""
+    timer = Timer()
     h = as_real_array(fields, "fields")
     shape = h.shape
     if h.ndim not in (1, 2, 3) or h.size == 0:
@@ -105,7 +107,7 @@ def ising_problem(fields: ArrayLike, couplings: Couplings, periodic: bool | Sequ
     if h.dtype.kind != "f":
         h = h.astype(np.float64)
     mrf = GridMRF(linear_unary(h, "SPIN"), product_table("SPIN"), weights=weights, periodic=rings)
-    return Problem(mrf, lambda x: (2 * x - 1).astype(np.int8).reshape(shape))
+    return Problem(mrf, lambda x: (2 * x - 1).astype(np.int8).reshape(shape), preparation=timer.seconds())
 
 
 def _as_couplings(couplings: Couplings, shape: tuple[int, ...], periodic: tuple[bool, ...]) -> list[np.ndarray]:
