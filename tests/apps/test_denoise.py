@@ -470,6 +470,29 @@ def test_parameter_far_from_the_estimate_warns_at_the_callers_line(camera, name,
     assert caught[0].filename == __file__
 
 
+def test_frame_without_noise_ignores_the_start_from_the_last_frame(camera):
+    noisy = np.clip(np.random.default_rng(10).normal(camera, 20), 0, 255).astype(np.uint8)
+    _, last = tf.denoise(noisy, maxiter=1, rng=0, full_output=True)
+    for x0 in (last, last.x):
+        np.testing.assert_array_equal(tf.denoise(camera, x0=x0, rng=0), camera)
+
+
+@pytest.mark.parametrize("absent", [{"x0": None}, {"checkpoint": None}, {"keep_messages": False}])
+def test_keywords_that_are_none_do_not_prevent_tiles(camera, absent):
+    noisy = np.clip(np.random.default_rng(10).normal(camera, 20), 0, 255).astype(np.uint8)
+    _, res = tf.denoise(noisy, memory_limit="2 MB", maxiter=0, rng=0, full_output=True, **absent)
+    assert isinstance(res.mrf, list)
+
+
+@pytest.mark.parametrize("scale", [1, 1 / 255])
+def test_tau_below_the_noise_warns(camera, scale):
+    noisy = np.clip(np.random.default_rng(10).normal(camera[:64, :64], 20), 0, 255).astype(np.uint8)
+    image = noisy if scale == 1 else noisy * scale
+    with pytest.warns(UserWarning, match="is far below .* almost all observed values are ignored"):
+        tf.denoise(image, tau=0.1 * scale**2, maxiter=0, rng=0)
+    tf.denoise(image, tau=900 * scale**2, maxiter=0, rng=0)
+
+
 def test_time_limit_in_the_message_is_the_one_that_was_asked_for(camera):
     noisy = np.clip(np.random.default_rng(11).normal(camera[:64, :64], 20), 0, 255).astype(np.uint8)
     for memory in (None, "3 MB"):

@@ -46,7 +46,7 @@ _MAX_REPEATED, _MAX_BY_CHANCE = 0.15, 4  # share and number of impulses that hav
 _MAX_SAMPLE = 2**20  # pixels
 _MIN_SHARE, _MAX_SHARE = 1e-4, 0.5  # of pixels that are impulses
 _UNIFORM_SHARE = 0.1  # of the impulses: may have any value
-_MIN_OUTLIER_COST = 0.5  # nats
+MIN_OUTLIER_COST = 0.5  # nats
 _MIN_SUPPORT = 3  # similar neighbours: fewer may be impulses that touch
 
 
@@ -288,7 +288,7 @@ def outlier_costs(sigma: float, impulses: np.ndarray) -> np.ndarray:
     share = min(max(float(impulses.sum()), _MIN_SHARE), _MAX_SHARE)
     probability = (1 - _UNIFORM_SHARE) * impulses + _UNIFORM_SHARE * share / GREY_LEVELS
     probability = np.maximum(probability, _MIN_SHARE / GREY_LEVELS)
-    return np.maximum(_MIN_OUTLIER_COST, np.log((1 - share) / (np.sqrt(2 * np.pi) * sigma * probability)))
+    return np.maximum(MIN_OUTLIER_COST, np.log((1 - share) / (np.sqrt(2 * np.pi) * sigma * probability)))
 
 
 def support_costs(impulses: np.ndarray) -> np.ndarray:
