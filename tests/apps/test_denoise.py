@@ -291,6 +291,58 @@ def test_salt_and_pepper_on_a_page_is_found_and_its_share_is_in_the_result():
     assert psnr(restored, page) > psnr(noisy, page)
 
 
+ROWS, COLUMNS = np.mgrid[:128, :160]
+BAYER = np.array([[0, 8, 2, 10], [12, 4, 14, 6], [3, 11, 1, 9], [15, 7, 13, 5]])
+SHADES = 2.2 * np.hypot(ROWS - 60, COLUMNS - 70)  # smooth, 0 to 250
+
+
+def diffused_error(image):
+    """The image in black and white, the error of each pixel passed on to its neighbours (Floyd and Steinberg)."""
+    rows, columns = image.shape
+    sums, halftone = np.pad(image.astype(float), ((0, 1), (1, 1))), np.zeros(image.shape, np.uint8)
+    for i in range(rows):
+        for j in range(columns):
+            halftone[i, j] = 255 * (sums[i, j + 1] > 127)
+            error = (sums[i, j + 1] - halftone[i, j]) / 16
+            sums[i, j + 2] += 7 * error
+            sums[i + 1, j : j + 3] += error * np.array([3, 5, 1])
+    return halftone
+
+
+PATTERNS = {
+    "checkerboard of single pixels": 255 * ((ROWS + COLUMNS) % 2),
+    "faint checkerboard": 100 + 30 * ((ROWS + COLUMNS) % 2),
+    "checkerboard of 4 pixels": 255 * ((ROWS // 4 + COLUMNS // 4) % 2),
+    "grid of lines": 255 * ((COLUMNS % 7 > 0) & (ROWS % 11 > 0)),
+    "diagonal dots": 255 * ((2 * ROWS + COLUMNS) % 9 > 0),
+    "dots": np.where((ROWS % 10 == 0) & (COLUMNS % 10 == 0), 255, 100),
+    "random squares": 255 * np.kron(np.random.default_rng(0).integers(0, 2, (64, 80)), np.ones((2, 2), int)),
+    "ordered dither": 255 * (16 * np.tile(BAYER, (32, 40)) + 8 < SHADES),
+    "diffused error": diffused_error(SHADES),
+    "four levels of a photograph": np.clip(np.random.default_rng(0).normal(SHADES, 4), 0, 255) // 64 * 85,
+}
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_pattern_is_not_taken_for_noise(name, dtype):
+    pattern = (PATTERNS[name] / (1 if dtype == np.uint8 else 255)).astype(dtype)
+    restored, res = tf.denoise(pattern, full_output=True)
+    assert res.noise.is_none
+    np.testing.assert_array_equal(restored, pattern)
+
+
+def test_thin_grey_strokes_under_noise_are_not_taken_for_impulses():
+    rng = np.random.default_rng(0)
+    page = np.full((96, 128), 255.0)
+    for row, column in np.argwhere(rng.random((12, 16)) < 0.8) * 8:
+        page[row : row + 6, column + 3] = rng.uniform(0, 150, 6)  # one pixel wide, of many greys
+        page[row + 3, column : column + 6] = rng.uniform(0, 150, 6)
+    noisy = np.clip(rng.normal(page, 4), 0, 255).astype(np.uint8)
+    restored, res = tf.denoise(noisy, rng=0, full_output=True)
+    assert not res.noise.has_impulses and psnr(restored, page) > psnr(noisy, page) - 0.1
+
+
 def test_given_parameters_are_used_even_if_no_noise_is_found():
     page = page_of_text()
     assert np.unique(tf.denoise(page, levels=[0, 128, 255], rng=0)).tolist() == [0, 255]
@@ -416,6 +468,29 @@ def test_parameter_far_from_the_estimate_warns_at_the_callers_line(camera, name,
     with pytest.warns(UserWarning, match=f"{name}={value} is far from") as caught:
         tf.denoise(noisy, rng=0, **{name: value})
     assert caught[0].filename == __file__
+
+
+def test_frame_without_noise_ignores_the_start_from_the_last_frame(camera):
+    noisy = np.clip(np.random.default_rng(10).normal(camera, 20), 0, 255).astype(np.uint8)
+    _, last = tf.denoise(noisy, maxiter=1, rng=0, full_output=True)
+    for x0 in (last, last.x):
+        np.testing.assert_array_equal(tf.denoise(camera, x0=x0, rng=0), camera)
+
+
+@pytest.mark.parametrize("absent", [{"x0": None}, {"checkpoint": None}, {"keep_messages": False}])
+def test_keywords_that_are_none_do_not_prevent_tiles(camera, absent):
+    noisy = np.clip(np.random.default_rng(10).normal(camera, 20), 0, 255).astype(np.uint8)
+    _, res = tf.denoise(noisy, memory_limit="2 MB", maxiter=0, rng=0, full_output=True, **absent)
+    assert isinstance(res.mrf, list)
+
+
+@pytest.mark.parametrize("scale", [1, 1 / 255])
+def test_tau_below_the_noise_warns(camera, scale):
+    noisy = np.clip(np.random.default_rng(10).normal(camera[:64, :64], 20), 0, 255).astype(np.uint8)
+    image = noisy if scale == 1 else noisy * scale
+    with pytest.warns(UserWarning, match="is far below .* almost all observed values are ignored"):
+        tf.denoise(image, tau=0.1 * scale**2, maxiter=0, rng=0)
+    tf.denoise(image, tau=900 * scale**2, maxiter=0, rng=0)
 
 
 def test_time_limit_in_the_message_is_the_one_that_was_asked_for(camera):

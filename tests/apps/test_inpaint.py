@@ -298,3 +298,13 @@ def test_inpaint_error_on_a_photograph_is_close_to_biharmonic_inpainting():
     biharmonic = 255 * restoration.inpaint_biharmonic(np.where(mask, 0, image) / 255, mask)
     error, of_peer = (np.abs(answer - image.astype(float))[mask].mean() for answer in (restored, biharmonic))
     assert error < 1.3 * of_peer
+
+
+@pytest.mark.parametrize("given", [{"sigma": 100}, {"weight": 1e-3}, {"tau": 0.1}])
+def test_parameter_far_from_the_noise_of_the_known_pixels_warns_with_denoise(given):
+    noisy = np.random.default_rng(0).normal(100, 10, (40, 40)).astype(np.uint8)
+    mask = np.zeros(noisy.shape, bool)
+    mask[10:14, 20:24] = True
+    with pytest.warns(UserWarning, match=r"is far (from|below)"):
+        tf.inpaint(noisy, mask, denoise=True, maxiter=0, rng=0, **given)
+    tf.inpaint(noisy, mask, maxiter=0, rng=0, **given)  # has no data cost

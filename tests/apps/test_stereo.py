@@ -140,6 +140,13 @@ def test_matching_costs_do_not_depend_on_scale_and_brightness(scale, cost):
     np.testing.assert_allclose(scaled, plain, atol=0.05)
 
 
+def test_images_in_different_units_warn():
+    image = np.random.default_rng(0).integers(0, 256, (12, 20), np.uint8)
+    with pytest.warns(UserWarning, match="left is a uint8 image and right is a float64 image in 0..1"):
+        tf.stereo(image, image / 255, num_disparities=2, maxiter=0, rng=0)
+    tf.stereo(image, image.astype(float), num_disparities=2, maxiter=0, rng=0)
+
+
 def test_matching_a_constant_image_costs_nothing():
     for value in (0, 200, 0.5, -1e9, 1e99):
         image = np.full((5, 8), value)

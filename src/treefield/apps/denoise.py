@@ -157,7 +157,8 @@ def plan_denoising(
     otherwise tile by tile. Their time limit holds for building the model as well."""
     posed = _model_of(image, levels, costs, channel_axis)
     limit = search_memory(memory_limit)
-    fits_tiles = options.get("method", "auto") in METHODS and not options.keys() & {"checkpoint", "x0", "keep_messages"}
+    needs_model = options.get("keep_messages") or any(options.get(name) is not None for name in ("checkpoint", "x0"))
+    fits_tiles = options.get("method", "auto") in METHODS and not needs_model
     seconds = cast(float | None, options.get("time_limit"))
     if posed.model is None or search_bytes(posed.array.size, posed.model) <= limit:
         return _in_memory(posed, seconds)

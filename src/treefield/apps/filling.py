@@ -39,7 +39,7 @@ def hole_problem(image: np.ndarray, hole: np.ndarray, levels: ArrayLike, costs: 
     level_costs = costs.in_grey_levels(scale, "squared", INPAINT_CUTOFF)
     if not hole.any():
         one_site = np.zeros((*(1 for _ in hole.shape), len(intensity_levels(known, levels))), np.uint16)
-        return Problem(GridMRF(one_site, Potts(1)), lambda x: image.copy())
+        return Problem(GridMRF(one_site, Potts(1)), lambda x: image.copy(), is_solved=True)
     grid = pack_holes(hole)
     values = intensity_levels(_surroundings(image, hole, grid), levels)
     pairwise = smoothness_cost(level_costs, scale.to_levels(values))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ _WINDOWS = ((9, 0.01, 0.691), (15, 0.03, 0.834))  # side, quantile, and the latt
 _MAX_CLIPPED = 0.1  # share of a window's pixels that are black or white
 _MIN_WINDOWS = 0.05  # share of the windows that must have fewer; otherwise all count,
 _CLIPPED_TO_SIGMA = 1.71  # and the noise of black and white pixels has lost half of its range
+_MAX_ALL_CLIPPED = 0.9  # share of an image's pixels: noise moves half of the black or of the white ones
+_MAX_HIGH = 2.0  # times the variance of a window, which noise spreads over all frequencies: more is a pattern
 # Windows of 15 x 15 pixels that show nothing but noise: their variance, for white noise of 1, has this deviation
 _WINDOW_DEVIATION = 0.178
 _MIN_PURE = 0.25  # share of the windows within two deviations that makes their mean the better estimate
@@ -36,10 +39,14 @@ _SIMILAR = 20.0  # grey levels beyond 1 sigma: a neighbour within supports a pix
 SUPPORTING = 5.0  # grey levels beyond 1 sigma: a neighbour within may be of the same stroke
 # Fewer are dots, stars and specks, and belong to the image: shares of one value and of all, and their number.
 _MIN_OF_ONE_VALUE, _MIN_OF_ALL, _MIN_PIXELS = 0.002, 0.02, 10
+_FEW_LEVELS = range(4, 17)  # of a picture in which dots one level away are no impulses
+_REPEATS = 24  # rows and columns within which the pixels of a pattern, such as dots or a halftone, repeat
+_MIN_APART = 3  # of them: closer ones share neighbours
+_MAX_REPEATED, _MAX_BY_CHANCE = 0.15, 4  # share and number of impulses that have another one at the same distance
 _MAX_SAMPLE = 2**20  # pixels
 _MIN_SHARE, _MAX_SHARE = 1e-4, 0.5  # of pixels that are impulses
 _UNIFORM_SHARE = 0.1  # of the impulses: may have any value
-_MIN_OUTLIER_COST = 0.5  # nats
+MIN_OUTLIER_COST = 0.5  # nats
 _MIN_SUPPORT = 3  # similar neighbours: fewer may be impulses that touch
 
 
@@ -78,8 +85,8 @@ def estimate_noise(grey: np.ndarray, hole: np.ndarray | None = None) -> Noise:
     """Estimate the Gaussian noise and the impulses of an image.
 
     Impulses are pixels far from the median around them that no neighbour resembles: black text on white paper has none.
-    They are replaced by the median before the Gaussian noise is estimated, from the variance of high frequencies in the
-    smoothest windows.
+    Many of them at one distance from each other are a pattern, and none. They are replaced by the median before the
+    Gaussian noise is estimated, from the variance of high frequencies in the smoothest windows.
 
     Parameters
     ----------
@@ -98,15 +105,18 @@ def estimate_noise(grey: np.ndarray, hole: np.ndarray | None = None) -> Noise:
         known &= ~ndimage.binary_dilation(hole[centre])
     if not known.any():
         return Noise(0.0, np.zeros(GREY_LEVELS))
-    deviation = np.abs(part - median)
+    deviation = part - median
+    distance = np.abs(deviation)
     # among black and white pixels, whose noise is clipped, there are none that show how strong it is
     between = known & (part > 0) & (part < GREY_LEVELS - 1)
     share = between.sum() / known.sum()
-    typical = deviation[between if _MIN_BETWEEN < share < _MAX_BETWEEN else known]
+    typical = distance[between if _MIN_BETWEEN < share < _MAX_BETWEEN else known]
     rough = _DEVIATION_TO_SIGMA * float(np.median(typical))
-    suspects = known & (deviation > _MIN_IMPULSE + 3 * rough)
-    impulses = _impulse_shares(part, suspects, _SIMILAR + rough) * part.size / known.sum()
-    are_few = impulses.max() < _MIN_OF_ONE_VALUE and impulses.sum() < _MIN_OF_ALL
+    limit = _MIN_IMPULSE + 3 * rough
+    suspects = known & (distance > limit) & ~_is_next_level(part, median)
+    impulses = _impulse_shares(part, known * deviation, suspects, limit, _SIMILAR + rough) * part.size / known.sum()
+    ends = impulses[nearest_level(np.array([part.min(), part.max()]))]  # other values may be those of few levels
+    are_few = ends.max() < _MIN_OF_ONE_VALUE and impulses.sum() < _MIN_OF_ALL
     if are_few or impulses.sum() * known.sum() < _MIN_PIXELS:
         impulses = np.zeros(GREY_LEVELS)
     else:
@@ -116,18 +126,60 @@ def estimate_noise(grey: np.ndarray, hole: np.ndarray | None = None) -> Noise:
     return Noise(sigma if sigma >= _MIN_SIGMA else 0.0, impulses)
 
 
-def _impulse_shares(grey: np.ndarray, suspects: np.ndarray, similar: float) -> np.ndarray:
-    """The share of pixels that are impulses of each grey level, from those that no neighbour resembles.
+def _is_next_level(grey: np.ndarray, median: np.ndarray) -> np.ndarray:
+    """Which pixels differ by one level from the median in a picture of few levels, in which smooth shades are dots."""
+    levels = np.unique(grey)
+    if len(levels) not in _FEW_LEVELS:
+        return np.zeros(grey.shape, bool)
+    return np.abs(np.searchsorted(levels, grey) - np.searchsorted(levels, median)) <= 1
 
-    Where a share p of the pixels are impulses of one value, (1 - p)**8 of these have no neighbour of that value.
+
+def _impulse_shares(
+    grey: np.ndarray, deviation: np.ndarray, suspects: np.ndarray, limit: float, similar: float
+) -> np.ndarray:
+    """The share of pixels that are impulses of each grey level, from the suspects that no neighbour resembles.
+
+    Suspects deviate from the median by more than `limit`. A neighbour that deviates to the same side by half of that is
+    part of the same stroke, even where its grey level differs. Where a share p of the pixels are bright impulses,
+    (1 - p)**8 of these have no bright neighbour.
     """
-    alone = suspects & (count_similar(grey, similar) == 0)
-    lonely = np.bincount(nearest_level(grey[alone]), minlength=GREY_LEVELS) / grey.size
-    shares = lonely
-    for _ in range(20):
-        shares = np.minimum(lonely / (1 - np.minimum(shares, 0.3)) ** 8, 0.3)
-    seen = np.bincount(nearest_level(grey[suspects]), minlength=GREY_LEVELS) / grey.size
-    return np.minimum(shares, seen)
+    shares, masks = np.zeros(GREY_LEVELS), []
+    is_unlike = count_similar(grey, similar) == 0
+    for sign in (-1, 1):
+        of_sign = suspects & (sign * deviation > 0)
+        strokes = np.where(sign * deviation > limit / 2, 0.0, np.nan)
+        alone = of_sign & is_unlike & (count_similar(strokes, 0.0) == 0)
+        lonely, seen = (
+            np.bincount(nearest_level(grey[k]), minlength=GREY_LEVELS) / grey.size for k in (alone, of_sign)
+        )
+        share = 0.0
+        for _ in range(20):
+            factor = 1 / (1 - min(share, 0.3)) ** 8
+            share = lonely.sum() * factor
+        shares += np.minimum(np.minimum(lonely * factor, 0.3), seen)
+        masks.append(alone)
+    return np.zeros(GREY_LEVELS) if _is_pattern(masks) else shares
+
+
+def _is_pattern(masks: Sequence[np.ndarray]) -> bool:
+    """Whether many pixels of some masks have another one of their mask at the same distance.
+
+    Impulses are independent of each other: at every distance, at most a share of p * (1 - p)**8 <= 0.04 of them have
+    another one that stands alone as well.
+    """
+    from scipy import fft
+
+    shape = masks[0].shape[-2:]
+    reach = [min(_REPEATS, n - 1) for n in shape]
+    size = [fft.next_fast_len(n + k, real=True) for n, k in zip(shape, reach, strict=True)]
+    pairs = np.zeros(size)
+    for plane in np.concatenate(masks).reshape(-1, *shape):
+        spectrum = fft.rfft2(plane.astype(np.float64), size)
+        pairs += fft.irfft2(spectrum * spectrum.conj(), size)
+    down, across = np.ix_(*(np.arange(-k, k + 1) for k in reach))
+    near = np.where(np.maximum(abs(down), abs(across)) < _MIN_APART, 0, pairs[down, across])
+    count = sum(np.count_nonzero(mask) for mask in masks)
+    return bool(near.max() > _MAX_REPEATED * count + _MAX_BY_CHANCE)
 
 
 def count_similar(grey: np.ndarray, similar: float) -> np.ndarray:
@@ -168,11 +220,16 @@ def _gaussian_variance(grey: np.ndarray, known: np.ndarray) -> float:
     for side, quantile, deviation in _WINDOWS:
         size = (*(1 for _ in grey.shape[:-2]), side, side)
         variance = ndimage.uniform_filter(high * high, size, mode="reflect")
-        usable = known & (ndimage.uniform_filter(clipped, size, mode="reflect") < _MAX_CLIPPED)
+        means = ndimage.uniform_filter(grey, size, mode="reflect")
+        whole = ndimage.uniform_filter(grey * grey, size, mode="reflect") - means * means
+        irregular = known & (variance <= _MAX_HIGH * whole + 1)
+        usable = irregular & (ndimage.uniform_filter(clipped, size, mode="reflect") < _MAX_CLIPPED)
         factor = 1 / deviation
-        is_clipped = bool(usable.sum() < _MIN_WINDOWS * known.sum())
+        is_clipped = bool(usable.sum() < _MIN_WINDOWS * irregular.sum())
         if is_clipped:
-            usable, factor = known, _CLIPPED_TO_SIGMA / deviation
+            usable, factor = irregular, _CLIPPED_TO_SIGMA / deviation
+        if not usable.any() or (is_clipped and clipped[known].mean() > _MAX_ALL_CLIPPED):
+            return 0.0
         estimates.append(max(0.0, float(np.quantile(variance[usable], quantile))) * factor**2)
     small, large = estimates
     if is_clipped or min(grey.shape[-2:]) < _MIN_SIDE:  # large windows would contain edges
@@ -181,7 +238,6 @@ def _gaussian_variance(grey: np.ndarray, known: np.ndarray) -> float:
     counted = known & (ndimage.uniform_filter(clipped, size, mode="reflect") < _FEW_CLIPPED)
     if counted.mean() < _MIN_FEW_CLIPPED:
         return estimate
-    means = ndimage.uniform_filter(grey, size, mode="reflect")
     return _refined_variance(estimate, variance[counted], means[counted], np.abs(high[counted]))
 
 
@@ -234,7 +290,7 @@ def outlier_costs(sigma: float, impulses: np.ndarray) -> np.ndarray:
     share = min(max(float(impulses.sum()), _MIN_SHARE), _MAX_SHARE)
     probability = (1 - _UNIFORM_SHARE) * impulses + _UNIFORM_SHARE * share / GREY_LEVELS
     probability = np.maximum(probability, _MIN_SHARE / GREY_LEVELS)
-    return np.maximum(_MIN_OUTLIER_COST, np.log((1 - share) / (np.sqrt(2 * np.pi) * sigma * probability)))
+    return np.maximum(MIN_OUTLIER_COST, np.log((1 - share) / (np.sqrt(2 * np.pi) * sigma * probability)))
 
 
 def support_costs(impulses: np.ndarray) -> np.ndarray:

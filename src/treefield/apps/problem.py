@@ -75,6 +75,7 @@ class Problem(Generic[ModelT]):
 
     `tol` is the default of the keyword of `minimize`. `preparation` is the seconds that building the model took, which
     count for its `time_limit`; `memory` the bytes that the search may use, its `memory_limit`, None for no limit.
+    `is_solved` if the answer does not depend on the labelling: an `x0`, of a film's last frame, is ignored then.
     """
 
     mrf: ModelT
@@ -84,6 +85,7 @@ class Problem(Generic[ModelT]):
     tol: float = TOL
     preparation: float = 0.0
     memory: int | None = None
+    is_solved: bool = False
 
     def example_output(self) -> np.ndarray:
         """The answer for the last label everywhere: it has the shape, dtype and greatest value of any answer."""
@@ -99,7 +101,7 @@ class Problem(Generic[ModelT]):
         if asked is not None:
             asked = as_non_negative(asked, "time_limit", infinite=True)
             options["time_limit"] = left = max(0.0, asked - self.preparation)
-        if options.get("x0") is None:
+        if options.get("x0") is None or self.is_solved:
             options.pop("x0", None)
             if self.start is not None and "x0" in names:
                 options["x0"] = self.start

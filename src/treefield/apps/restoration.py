@@ -23,6 +23,7 @@ from treefield.apps.image_arrays import stack_channels
 from treefield.apps.level_model import Channel, DataCost, LevelModel, whole_box
 from treefield.apps.noise import (
     GREY_LEVELS,
+    MIN_OUTLIER_COST,
     SUPPORTING,
     Noise,
     central_box,
@@ -52,7 +53,11 @@ _MAX_DIFFERENCE = 1e12
 _TOL_BETWEEN_LEVELS = 5e-3
 _MIN_ESTIMATED = 32  # pixels along each side of an image whose estimates can be relied on
 _SECONDS_PER_COST = 1e-8  # of a pixel and level
-_FAR_SIGMA, _FAR_WEIGHT = 3.0, 20.0  # factors between a given value and the estimate at which a warning is due
+_FAR_SIGMA, _FAR_WEIGHT, _FAR_TAU = (
+    3.0,
+    20.0,
+    3.0,
+)  # factors between a given value and the estimate at which a warning is due
 
 NO_NOISE = "no noise found: the image is returned unchanged"
 
@@ -124,7 +129,7 @@ def restoration_problem(
     if model is None:
         details["message"] = NO_NOISE
         nothing = GridMRF(np.zeros((*(1 for _ in image.shape[1:]), 1), np.uint16), Potts(1))
-        return Problem(nothing, lambda x: image.copy(), details=details)
+        return Problem(nothing, lambda x: image.copy(), details=details, is_solved=True)
     box, (stacked, weights) = whole_box(image.shape[1:]), stack_channels(image)
     models = [model.prepared(channel, has_time) for channel in image]
     unary = np.concatenate([own.unary(channel, box) for own, channel in zip(models, image, strict=True)])
@@ -157,7 +162,7 @@ def restoration_model(
     data = _data_cost(level_costs, noise)
     values = _default_levels(extremes, scale, data.sigma) if levels is None else intensity_levels(extremes, levels)
     pairwise = _pairwise(level_costs, data.nat, scale.to_levels(values))
-    if costs.tau is None and min(channels[0].shape[-2:]) >= _MIN_ESTIMATED:
+    if min(channels[0].shape[-2:]) >= _MIN_ESTIMATED:
         _warn_if_far(costs, level_costs, noise, data, scale)
     is_patches, is_list = level_costs.data == "patches", levels is not None and np.ndim(levels) > 0
     model = LevelModel(
@@ -192,6 +197,8 @@ def fill_problem(image: np.ndarray, hole: np.ndarray, levels: ArrayLike, costs: 
     stacked, weights = stack_channels(image)
     noise = estimate_noise(np.where(hole, 0, scale.to_levels(image)), hole)
     data = _data_cost(_without_patches(level_costs), noise)
+    if min(hole.shape[-2:]) >= _MIN_ESTIMATED:
+        _warn_if_far(costs, level_costs, noise, data, scale)
     model = LevelModel(values, scale, data, _pairwise(level_costs, data.nat, scale.to_levels(values)))
     unary = np.stack([model.unary(channel, whole_box(hole.shape)) for channel in image])
     unary[:, hole] = 0
@@ -270,6 +277,14 @@ def _default_levels(extremes: np.ndarray, scale: GreyScale, sigma: float) -> np.
 
 def _warn_if_far(costs: Costs, level_costs: LevelCosts, noise: Noise, data: DataCost, scale: GreyScale) -> None:
     """Warn of parameters that are far from what the image suggests: they may be in other units."""
+    if costs.tau is not None and level_costs.tau is not None:
+        least = MIN_OUTLIER_COST * data.nat
+        if level_costs.tau < least / _FAR_TAU:
+            warn_caller(
+                f"tau={costs.tau:g} is far below {costs.tau * (least / level_costs.tau):.3g}, what the noise of the "
+                f"image costs in the units of {scale.image}: almost all observed values are ignored"
+            )
+        return
     if costs.sigma is not None and level_costs.sigma is not None:
         sigma, estimate = level_costs.sigma, max(noise.sigma, _MIN_SIGMA)
         if not estimate / _FAR_SIGMA <= sigma <= estimate * _FAR_SIGMA:

@@ -21,7 +21,7 @@ from treefield.models.pairwise import Potts, TruncatedLinear, TruncatedQuadratic
 from treefield.protocols import Callback, Seed
 from treefield.results import MAPResult, Status, amend_result
 from treefield.solvers.loop import Timer
-from treefield.validation import as_choice, as_count, as_non_negative, as_positive, as_real_array
+from treefield.validation import as_choice, as_count, as_non_negative, as_positive, as_real_array, warn_caller
 
 SMOOTHNESS = get_args(keywords.Smoothness)
 OCCLUSIONS = get_args(keywords.Occlusion)
@@ -32,6 +32,7 @@ _MANY = 2**26  # costs: for more there is time for few rounds, and a better star
 _REMEDY = "fewer disparities or a smaller image"
 _CONTRAST = 8.0  # grey levels
 _CONTRAST_FACTOR = 3.0
+_FAR_UNIT = 20.0  # factor between the ranges of two images that are probably in different units
 
 
 @overload
@@ -312,7 +313,12 @@ def _as_pair(left: ArrayLike, right: ArrayLike, channel_axis: int | None) -> tup
     if pair[0].shape != pair[1].shape:
         raise ValueError(f"left has shape {np.shape(left)}, but right has {np.shape(right)}: they must be the same")
     scales = [grey_scale(image) for image in pair]
-    widest = max(scales, key=lambda scale: scale.unit)
+    narrowest, widest = sorted(scales, key=lambda scale: scale.unit)
+    if pair[0].dtype != pair[1].dtype and widest.unit > _FAR_UNIT * narrowest.unit:
+        warn_caller(
+            f"left is {scales[0].image} and right is {scales[1].image}, whose ranges are very different: they are "
+            "compared in the same units"
+        )
     scale = widest._replace(black=min(scale.black for scale in scales))
     return [np.ascontiguousarray(scale.to_levels(np.moveaxis(image, 0, -1)), np.float32) for image in pair], scale
 
