@@ -90,6 +90,7 @@ BAD = {
     "data": (("denoise", "grey.png", "o.png", "--data", "cubed"), "cubed"),
     "cutoff": (("denoise", "grey.png", "o.png", "--cutoff", "nan"), "cutoff"),
     "no labels": (("segment", "grey.png", "o.png", "--labels", 0), "labels"),
+    "connectivity": (("segment", "grey.png", "o.png", "--connectivity", "3"), "connectivity must be 1"),
     "spacing": (("segment", "grey.png", "o.png", "--spacing", "1,x"), "--spacing"),
     "spacing of a volume": (("segment", "grey.png", "o.png", "--spacing", "1,1,1"), "2 numbers"),
     "no disparities": ((*STEREO, "o.npy"), "--num-disparities"),

@@ -201,3 +201,8 @@ def test_help_names_every_command_and_every_option(command):
 def test_python_m_treefield_is_the_command():
     done = subprocess.run([sys.executable, "-m", "treefield", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == tf.__version__
+
+
+def test_connectivity_of_the_command_is_that_of_the_function(command, files, grey):
+    assert command("segment", "grey.png", "regions.png", "--connectivity", 2, "--seed", 0).code == 0
+    np.testing.assert_array_equal(read_labels(files / "regions.png"), tf.segment(grey, 2, connectivity=2, rng=0))

@@ -236,7 +236,10 @@ def intensity_levels(image: np.ndarray, levels: ArrayLike) -> np.ndarray:
 
 def _as_levels(levels: ArrayLike, image: np.ndarray) -> np.ndarray:
     """`levels` as ascending values that an image of this dtype can hold, or an error."""
-    values = np.unique(as_real_array(levels, "levels").astype(np.float64))
+    given = as_real_array(levels, "levels")
+    if given.ndim != 1:
+        raise ValueError(f"levels has shape {given.shape}, expected a number of levels, or a list of values")
+    values = np.unique(given.astype(np.float64))
     if not values.size or not np.isfinite(values).all():
         raise ValueError("levels must be a number of levels, or a list of finite values")
     if image.dtype.kind in "bui":

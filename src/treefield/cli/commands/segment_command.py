@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-from typing import Annotated
+from typing import Annotated, Literal, cast
 
 import numpy as np
 import typer
@@ -33,6 +33,7 @@ def segment(
     ] = None,
     weight: Annotated[float, typer.Option(help="The cost of a border in nats; more makes borders smoother.")] = 6.0,
     contrast: Annotated[float, typer.Option(help="How much an edge lowers the cost of a border; 0: not at all.")] = 0.5,
+    connectivity: Annotated[int, typer.Option(help="1: neighbours along the axes; 2: diagonal ones as well.")] = 1,
     spacing: Annotated[str | None, typer.Option(help="The size of a pixel along each axis: 2.5,1,1")] = None,
     memory_limit: ModelMemory = None,
     *,
@@ -51,6 +52,7 @@ def segment(
         weight=weight,
         contrast=contrast,
         spacing=distances,
+        connectivity=cast(Literal[1, 2], connectivity),
         channel_axis=axis,
         rng=shared.seed,
         memory_limit=memory_limit,
