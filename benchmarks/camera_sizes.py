@@ -1,4 +1,4 @@
-"""Pictures as large as a camera makes them, and holes in pictures: time, memory and PSNR beside scikit-image."""
+"""Pictures as large as a camera makes them, and holes in pictures: time, memory and PSNR next to scikit-image."""
 
 import json
 import pathlib
@@ -54,7 +54,7 @@ def holes():
 
 
 def in_process(call):
-    """What a function of this module returns in a process of its own, whose peak memory is its own."""
+    """The result of a function of this module in a new process, whose peak memory belongs to that call."""
     run = [sys.executable, "-c", f"import json, camera_sizes; print(json.dumps(camera_sizes.{call}))"]
     done = subprocess.run(run, check=True, capture_output=True, text=True, cwd=pathlib.Path(__file__).parent)
     return json.loads(done.stdout)

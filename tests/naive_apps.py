@@ -205,6 +205,11 @@ def least_ising_energy(fields, couplings):
     return min(ising_energy((2 * bits - 1).reshape(fields.shape), fields, couplings) for bits in every)
 
 
+def psnr(image, clean):
+    """Peak signal-to-noise ratio of an image of 0 to 255, in decibels."""
+    return 10 * np.log10(255**2 / np.mean((image.astype(float) - clean) ** 2))
+
+
 def patch_means(grey, sigma, reach=6, half=2, width=1.2):
     """Mean and effective number of the pixels with similar patches, pixel by pixel."""
     padded = np.pad(grey, reach + half, mode="symmetric")

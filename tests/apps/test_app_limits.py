@@ -94,7 +94,7 @@ def test_both_models_of_an_occlusion_check_count_for_the_memory_limit(searches):
 
 def test_methods_without_a_memory_limit_take_that_of_the_application():
     for name in CALLS:
-        CALLS[name](method="icm", memory_limit="5 MB")
+        assert CALLS[name](method="icm", memory_limit="5 MB").shape == LEFT.shape
 
 
 class Clock:

@@ -176,7 +176,7 @@ def test_parallel_applications_of_a_batch_share_the_memory(monkeypatch):
 
     def left(at_once):
         memory.searches_at_once.set(at_once)
-        return memory.memory_beside_costs(10, 100, 1, None, "fewer labels")
+        return memory.memory_left_by_costs(10, 100, 1, None, "fewer labels")
 
     assert contextvars.copy_context().run(left, 1) == 8000 - 1000
     assert contextvars.copy_context().run(left, 2) == 4000 - 1000

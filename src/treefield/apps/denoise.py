@@ -15,7 +15,7 @@ from treefield.apps.image_arrays import as_channels_first, from_channels_first
 from treefield.apps.keywords import ChannelAxis, Data, DenoiseKeywords, Smoothness
 from treefield.apps.large_denoising import BYTES_PER_LABEL, TILE_BYTES, LargeDenoising, search_bytes
 from treefield.apps.level_model import LevelModel
-from treefield.apps.memory import memory_beside_costs, search_memory
+from treefield.apps.memory import memory_left_by_costs, search_memory
 from treefield.apps.noise import Noise
 from treefield.apps.problem import MESSAGE_METHODS, Problem, check_options
 from treefield.apps.restoration import Costs, restoration_model, restoration_problem, searching_seconds
@@ -165,7 +165,7 @@ def plan_denoising(
     if not fits_tiles:
         size, labels = posed.array.size, len(posed.model.values)
         each = BYTES_PER_LABEL if options.get("method") in MESSAGE_METHODS else _COST_BYTES
-        left = memory_beside_costs(size, labels, each, memory_limit, _REMEDY, default=sys.maxsize)
+        left = memory_left_by_costs(size, labels, each, memory_limit, _REMEDY, default=sys.maxsize)
         return dataclasses.replace(_in_memory(posed, seconds), memory=left)
     return LargeDenoising(posed.array, posed.model, posed.noise, posed.output, posed.timer, min(limit, TILE_BYTES))
 
@@ -176,7 +176,7 @@ class _Posed(NamedTuple):
     array: np.ndarray
     model: LevelModel | None
     noise: Noise
-    output: Callable[[np.ndarray], np.ndarray]  # an image with channels first as it was given
+    output: Callable[[np.ndarray], np.ndarray]  # from channels first to the layout of the input
     timer: Timer
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from treefield.apps.filling import hole_problem
 from treefield.apps.image_arrays import as_channels_first, as_mask, from_channels_first
 from treefield.apps.keywords import ChannelAxis, Data, InpaintKeywords, Smoothness
-from treefield.apps.memory import memory_beside_costs
+from treefield.apps.memory import memory_left_by_costs
 from treefield.apps.problem import Problem, check_options
 from treefield.apps.restoration import Costs, fill_problem, intensity_levels
 from treefield.models.grid import GridMRF
@@ -146,11 +146,11 @@ def inpaint_problem(
         known = array[:, ~hole]
         extremes = np.array([known.min(), known.max()], array.dtype)
         count, itemsize = len(intensity_levels(extremes, levels)), 2 if array.dtype.itemsize == 1 else 4
-        memory_beside_costs(array.size, count, itemsize, memory_limit, _REMEDY)
+        memory_left_by_costs(array.size, count, itemsize, memory_limit, _REMEDY)
     build = hole_problem if keep_known else fill_problem
     problem = build(array, hole, levels, Costs(smoothness=_SMOOTHNESS) if costs is None else costs)
     mrf = problem.mrf
-    memory = memory_beside_costs(mrf.size, mrf.n_labels, mrf.unary.itemsize, memory_limit, _REMEDY)
+    memory = memory_left_by_costs(mrf.size, mrf.n_labels, mrf.unary.itemsize, memory_limit, _REMEDY)
 
     def output(x: np.ndarray) -> np.ndarray:
         return from_channels_first(problem.output(x), channel_axis, dtype)

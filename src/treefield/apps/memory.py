@@ -23,7 +23,7 @@ def search_memory(memory_limit: float | str | None, default: int = SEARCH_BYTES)
     return default if free is None else min(default, int(_FREE_SHARE * free) // searches_at_once.get())
 
 
-def memory_beside_costs(
+def memory_left_by_costs(
     sites: int,
     labels: int,
     itemsize: int,

@@ -12,7 +12,7 @@ from treefield.apps import colour_models
 from treefield.apps.contrast_ties import contrast_ties, edge_ends
 from treefield.apps.image_arrays import as_channels_first
 from treefield.apps.keywords import ChannelAxis, SegmentKeywords
-from treefield.apps.memory import memory_beside_costs
+from treefield.apps.memory import memory_left_by_costs
 from treefield.apps.problem import Problem, check_options
 from treefield.models.grid import GridMRF, as_lattice
 from treefield.models.pairwise import Potts
@@ -175,7 +175,7 @@ def segment_problem(
     else:
         seeds = _as_seeds(labels, shape, None if classes is None else classes.shape[-1])
         names = np.unique(seeds[seeds > 0]) if classes is None else np.arange(1, classes.shape[-1] + 1)
-    memory = memory_beside_costs(len(colours), len(names), 4, memory_limit, "fewer labels or a smaller image")
+    memory = memory_left_by_costs(len(colours), len(names), 4, memory_limit, "fewer labels or a smaller image")
     ties = contrast_ties(array, colours.normalise, lattice.steps, *limits, threads)
     if classes is not None:
         unary = colour_models.costs_from_probabilities(classes, threads)

@@ -13,7 +13,7 @@ from treefield.apps import keywords, occlusions
 from treefield.apps.grey_levels import GreyScale, grey_scale
 from treefield.apps.image_arrays import as_channels_first, as_mask
 from treefield.apps.keywords import MatchingCost, Occlusion, Smoothness, StereoKeywords
-from treefield.apps.memory import memory_beside_costs
+from treefield.apps.memory import memory_left_by_costs
 from treefield.apps.problem import Problem, check_options, round_to_ten_bits
 from treefield.apps.stereo_costs import COSTS, contrast_weights, cost_dtype, matching_costs
 from treefield.models.grid import GridMRF
@@ -240,16 +240,16 @@ def stereo_problem(
     first = as_count(min_disparity, "min_disparity", -(2**31))
     (left_levels, right_levels), scale = _as_pair(left, right, channel_axis)
     rows, columns, channels = left_levels.shape
-    beside = functools.partial(memory_beside_costs, rows * columns, memory_limit=memory_limit, copies=models)
+    memory_left = functools.partial(memory_left_by_costs, rows * columns, memory_limit=memory_limit, copies=models)
     if cost_volume is None:
         disparities = _as_disparities(num_disparities, first, columns)
-        memory = beside(len(disparities), cost_dtype(left_levels, right_levels, cost).itemsize, remedy=_REMEDY)
+        memory = memory_left(len(disparities), cost_dtype(left_levels, right_levels, cost).itemsize, remedy=_REMEDY)
         volume = matching_costs(left_levels, right_levels, cost, disparities, threads)
         default = _WEIGHTS[cost] * (1 if cost == "census" else channels)
         power = {"census": 0, "squared": 2}.get(cost, 1)
     else:
         volume = _as_cost_volume(cost_volume, (rows, columns), num_disparities)
-        memory = beside(volume.shape[-1], volume.itemsize, remedy=_REMEDY)
+        memory = memory_left(volume.shape[-1], volume.itemsize, remedy=_REMEDY)
         volume = volume.copy()
         default, power = _fifth_of_mean(volume), 0
     if first + volume.shape[-1] > 2**31:

@@ -8,7 +8,7 @@ import itertools
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import TypeVar, cast
@@ -24,99 +24,21 @@ from treefield.solvers.progress import Bar
 from treefield.tiling.array_protocols import Box, LabelStore, ReadableArray, as_readable, check_shape
 from treefield.tiling.model import AT_ONCE, TiledMRF
 from treefield.tiling.stores import FileArray
+from treefield.tiling.tile_search import Solved, first_labels, seed_of, solve_tile, take_cheapest_labels, total_bound
 from treefield.tiling.tiles import Tile, border_boxes, is_touching, tile_boxes
-from treefield.validation import as_choice, as_thread_count, label_dtype
+from treefield.validation import as_choice, as_thread_count
 
 METHODS = ("auto", "t_icm", "t_ils")
 STARTS = ("random", "unary")
 _SECONDS_PER_COST = 1e-8  # of a site and label, that a round of "auto" may take
-_ROUNDING = 1e-12  # relative to a tile's energy
 
 _SolvedT = TypeVar("_SolvedT")
-
-
-@dataclasses.dataclass
-class Solved:
-    """The result of the search of a tile.
-
-    Attributes
-    ----------
-    x : array
-        The labels of the box.
-    finite, forbidden : float, int
-        By how much they change the finite part of the energy and the number of forbidden costs; for a tile that was
-        searched alone, the energy itself.
-    bound : float
-        A lower bound on the energy of a tile that was searched alone; otherwise nan.
-    changed : Box or None
-        The part of the box where labels have changed.
-    status : Status
-        Why the search ended.
-    """
-
-    x: np.ndarray
-    finite: float
-    forbidden: int
-    bound: float = math.nan
-    changed: Box | None = None
-    status: Status = Status.CONVERGED
-
-
-def solve_tile(tile: Tile, method: str, options: Mapping[str, object], seed: Sequence[int]) -> Solved:
-    """Search a tile by a method of `minimize`.
-
-    With fixed labels around the tile, new labels are taken only if they lower the energy by more than rounding.
-    Otherwise a search could alternate for ever between labellings of equal energy.
-    """
-    from treefield.solvers.minimize import minimize
-
-    search: Callable[..., MAPResult] = minimize
-    dtype, options = label_dtype(tile.n_labels), dict(options, method=method, rng=np.random.default_rng(seed))
-    if tile.fixed is None:
-        res = search(tile.model, **options)
-        return Solved(res.x.astype(dtype), *tile.model.backend.energy_parts(res.x), res.lower_bound, None, res.status)
-    own = tile.own
-    before = tile.energy_parts(own)
-    res = search(tile.absorbed(), own, **options)
-    after = tile.energy_parts(res.x)
-    if after[1] > before[1] or (after[1] == before[1] and after[0] >= before[0] - _ROUNDING * abs(before[0])):
-        return Solved(own.astype(dtype), 0.0, 0, status=res.status)
-    places = np.nonzero(res.x != own)
-    changed = tuple(slice(int(k.min()), int(k.max()) + 1) for k in places) if places[0].size else None
-    finite, forbidden = after[0] - before[0], after[1] - before[1]
-    return Solved(res.x.astype(dtype), finite, forbidden, changed=changed, status=res.status)
-
-
-def take_cheapest_labels(tile: Tile) -> Solved:
-    """Give each site of a tile its label of least unary cost."""
-    x = tile.model.backend.best_labels()
-    return Solved(x.astype(label_dtype(tile.n_labels)), *tile.model.backend.energy_parts(x), bound=-math.inf)
-
-
-def seed_of(root: int, phase: int, box: Box) -> list[int]:
-    """The seed for a box in a phase. It does not depend on the order of the searches."""
-    return [root, phase, *(part.start for part in box)]
-
-
-def first_labels(root: int, box: Box, n_labels: int, unary: np.ndarray | None) -> np.ndarray:
-    """The labels that a box starts with: those of least unary cost, or without costs random ones."""
-    if unary is not None:
-        return unary.argmin(axis=-1)
-    rng = np.random.default_rng(seed_of(root, 0, box))
-    return rng.integers(n_labels, size=[part.stop - part.start for part in box])
 
 
 def phases(mrf: TiledMRF) -> list[list[list[Box]]]:
     """The boxes of each phase in colour classes: all tiles, then boxes around the borders across each axis."""
     borders = (border_boxes(mrf.shape, mrf.tile, axis) for axis in range(len(mrf.shape)))
     return [tile_boxes(mrf.shape, mrf.tile), *borders]
-
-
-def total_bound(bounds: list[float]) -> float:
-    """A float64 that is not above the exact sum of the bounds."""
-    total = math.fsum(bounds)
-    is_exact = all(number.is_integer() for number in (total, *bounds))
-    return total if is_exact else math.nextafter(total, -math.inf)
 
 
 def search_by_tiles(

@@ -15,7 +15,7 @@ from treefield.models.pairwise import Pairwise
 from treefield.results import Status
 from treefield.tiling.array_protocols import BlockCosts, Box
 from treefield.tiling.model import block_unary
-from treefield.tiling.search import Solved, first_labels, seed_of, solve_tile, total_bound
+from treefield.tiling.tile_search import Solved, first_labels, seed_of, solve_tile, total_bound
 from treefield.tiling.tiles import Tile, expand, halo_of, is_touching
 from treefield.validation import check_labels, label_dtype
 
