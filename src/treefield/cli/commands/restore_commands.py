@@ -84,7 +84,8 @@ def denoise(
     shared.check_outputs(out)
     colours, alpha, axis = split_alpha(read_image(image))
     needs_model = shared.save_model is not None  # in memory
-    problem = plan_denoising(colours, levels, costs, axis, None, {"method": "trw" if needs_model else shared.method})
+    search = {"method": "trw" if needs_model else shared.method, "time_limit": shared.time_limit}
+    problem = plan_denoising(colours, levels, costs, axis, None, search)
     limit = None
     if isinstance(problem, Problem):
         limit = plan_memory(problem.mrf.size, problem.mrf.n_labels, problem.mrf.unary.itemsize, quiet=shared.quiet)
