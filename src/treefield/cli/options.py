@@ -29,7 +29,7 @@ _NO_SETTINGS = ("out", "out_file", "report", "save_model", "force", "quiet", "js
 class Shared:
     """The options of every search."""
 
-    time_limit: Annotated[float | None, typer.Option(help="Seconds of search at most, compilation left out.")] = None
+    time_limit: Annotated[float | None, typer.Option(help="Seconds at most, compilation left out.")] = None
     tol: Annotated[
         float | None, typer.Option(help="Stop when the gap between energy and bound is at most this [0.001].")
     ] = None

@@ -67,7 +67,7 @@ def minimize(
         "auto", or the name of a solver: "anneal", "genetic", "icm", "loopy_bp", "scan_line", "t_icm", "t_ils",
         "tree_bp" or "trw". These also take their own keywords.
     time_limit : float, optional
-        Seconds, compilation left out.
+        Seconds, compilation left out. One iteration is always made.
     tol : float, optional
         Stop when the gap, (fun - lower_bound) / max(|fun|, |lower_bound|), is at most this: by default 1e-4. With 0
         the search ends when the energy is proved optimal; for costs that are not integers, within the rounding of
