@@ -91,13 +91,13 @@ class _AutoSearch:
     def round(self, pool: ThreadPoolExecutor | None) -> None:
         """One round of both sides."""
         run, dual = self._run, self._dual
+        change = 0.0 if run.nit > 0 else self._descend(run.x)
         if dual is not None and (not dual.is_due(run.nit) or run.is_out_of_time()):
             dual = None  # without time, the first round is one sweep
         iterations = None
         if dual is not None and pool is not None:
             iterations = pool.submit(dual.iterate, run.should_truncate)
         self._trees.has_all_cores = iterations is None
-        change = 0.0 if run.nit > 0 else self._descend(run.x)
         suggested = 0.0
         if self._dual is not None and self._dual.decoded is not None:
             suggested = self._merge_decoded(self._dual.decoded)
