@@ -63,7 +63,7 @@ class AxisLines:
         if ring and grid.uniform:  # the edges of its first site are others than those of the rest
             every = [weight.reshape(-1) for weight in costs.edge_weights()]
             grid = grid._replace(weights=np.concatenate(every).astype(grid.weights.dtype), uniform=False)
-        self.lines, numbers = _locate(costs, grid, plan, absorb, packed, ring)
+        self.lines, numbers = locate(costs, grid, plan, absorb, packed, ring)
         weights = grid.weights if scale == 1.0 else grid.weights * grid.weights.dtype.type(scale)
         axis_weights = weights[numbers] if grid.uniform else weights[:0]
         self._natural = NaturalCosts(
@@ -170,7 +170,7 @@ def _scratch(length: int, labels: int, dtype: np.dtype) -> Scratch:
     )
 
 
-def _locate(
+def locate(
     costs: GridCosts, grid: Grid, plan: schedules.Schedule, absorb: bool, packed: bool, ring: bool
 ) -> tuple[Lines, np.ndarray]:
     """Where the lines of a schedule lie, and which of the grid's steps the edges in each direction are."""

@@ -1,0 +1,376 @@
+"""Ribbons of a grid: several adjacent lines solved exactly together, with borders that move from sweep to sweep."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from treefield.backends.grid.costs import GridCosts
+from treefield.backends.grid.lines import forbidden_in_dtype, locate
+from treefield.backends.grid.schedules import LANES, Schedule, cross_shape
+from treefield.backends.grid.threads import Workers
+from treefield.validation import as_count, as_flat_labels
+
+if TYPE_CHECKING:
+    from treefield.kernels.grid.packing import Lines, NaturalCosts
+    from treefield.kernels.grid.profiles import Profile
+    from treefield.kernels.grid.ribbons import Labels, Ribbons
+    from treefield.kernels.rules.rule import Rule
+
+_USUAL_STATES = 256  # of a ribbon whose width is not given
+_MOST_BYTES = 2**30  # of one thread's workspace
+_FEW_BYTES = {"auto": 2**25, "low": 2**21}  # a workspace that needs more is split into segments
+_SERIAL_BELOW = 500_000  # sites x states of a sweep: with less, threads cost more than they bring
+
+
+def usual_width(costs: GridCosts, states: float = _USUAL_STATES) -> int:
+    """The largest width whose ribbons have at most so many states, at least 1."""
+    extra = costs.lattice.connectivity - 1
+    if costs.n_labels == 1:
+        return 1
+    width = int(math.log(states) / math.log(costs.n_labels) + 1e-9) - extra
+    return max(1, min(width, _widest(costs)))
+
+
+def as_width(costs: GridCosts, width: int | None, memory: str) -> int:
+    """A width that fits into the grid and into memory, or an error that names the largest that does."""
+    if width is None:
+        return usual_width(costs)
+    width = as_count(width, "width", 1)
+    widest = _widest(costs)
+    if width > widest:
+        raise ValueError(
+            f"width={width} is wider than a grid of {' x '.join(map(str, costs.shape))} sites; "
+            f"the largest width that fits is {widest}"
+        )
+    fits = width
+    while fits > 1 and profile_bytes(costs, fits, memory) > _MOST_BYTES:
+        fits -= 1
+    if fits < width:
+        raise ValueError(
+            f"width={width} needs {costs.n_labels}**{width} states at each of its steps, more than {_MOST_BYTES >> 20} "
+            f"MB; the largest width that fits is {fits}"
+        )
+    return width
+
+
+def profile_bytes(costs: GridCosts, width: int, memory: str = "auto") -> int:
+    """The memory of one thread's workspace for ribbons of that width, at most."""
+    bars = [_Bar(costs, axis, width) for axis in range(len(costs.shape))]
+    return max(_workspace_bytes(costs, bar, memory) for bar in bars)
+
+
+def _widest(costs: GridCosts) -> int:
+    """The largest width of a ribbon along any axis. Across a periodic axis one line is left out."""
+    return max(
+        math.prod(n - ring for n, ring in zip(cross_shape(costs.shape, a), cross_shape(costs.periodic, a), strict=True))
+        for a in range(len(costs.shape))
+    )
+
+
+class _Bar:
+    """The shape of the ribbons along an axis: `sizes` are the lines across, along each of the other axes.
+
+    In 3-D a ribbon is a bar, as square as its width allows.
+    """
+
+    def __init__(self, costs: GridCosts, axis: int, width: int) -> None:
+        self.axis, self.length = axis, costs.shape[axis]
+        self.shape, self.periodic = cross_shape(costs.shape, axis), cross_shape(costs.periodic, axis)
+        largest = [n - ring for n, ring in zip(self.shape, self.periodic, strict=True)]
+        if len(largest) == 1:
+            self.sizes = (min(width, largest[0]),)
+        else:
+            first = min(math.isqrt(width), largest[0])
+            second = min(width // first, largest[1])
+            self.sizes = (min(width // second, largest[0]), second)
+        self.rows = math.prod(self.sizes)
+        self.has_diagonals = costs.lattice.connectivity == 2 and self.rows > 1
+        self.queue = self.rows + self.has_diagonals
+        self.steps = self.rows * self.length
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether one ribbon is the whole grid."""
+        return self.sizes == self.shape
+
+
+class Layout(NamedTuple):
+    """Ribbons along one axis, at one place: groups of eight, and which of them are solved in each phase."""
+
+    lines: Lines
+    ribbons: Ribbons
+    costs: NaturalCosts
+    phases: list[np.ndarray]
+    changes: np.ndarray
+
+
+class RibbonSet:
+    """Ribbons along every axis, every second one at once, then the others.
+
+    For every sweep their borders are drawn afresh, and on closed lines the column that keeps its labels. Without a
+    generator they stay where they are. The costs are read where they lie: beyond them there is the workspace of each
+    thread.
+    """
+
+    def __init__(
+        self, costs: GridCosts, width: int | None, *, order: str = "fixed", memory: str = "auto", threads: int = 1
+    ) -> None:
+        self.width = as_width(costs, width, memory)
+        self.order, self.costs = order, costs
+        self.has_all_cores = True
+        bars = [_Bar(costs, axis, self.width) for axis in range(len(costs.shape) - 1, -1, -1)]
+        whole = [bar for bar in bars if bar.is_whole and not costs.periodic[bar.axis]]
+        self._bars = whole[:1] or bars  # if one ribbon is the whole grid there is nothing else to solve
+        states = float(costs.n_labels) ** max(bar.queue for bar in self._bars)
+        self._workers = Workers(threads if costs.size * states >= _SERIAL_BELOW else 1)
+        self._memory = memory
+        self._workspaces: dict[tuple[int, int], tuple[Rule, Profile, Labels]] = {}
+        self._layouts: dict[tuple[int, tuple[int, ...]], Layout] = {}
+        self._load()
+
+    def sweep(
+        self, x: np.ndarray, rng: np.random.Generator | None = None, check: bool = True, reverse: bool = False
+    ) -> float:
+        """Solve every ribbon once, in place on an int32 labelling; returns the energy change.
+
+        With `check` it is never positive. With `reverse` the ribbons along each axis that came last come first.
+        """
+        flat = as_flat_labels(x, self.costs)
+        random = rng if self.order == "random" else None
+        change = 0.0
+        for i in range(len(self._bars)) if random is None else random.permutation(len(self._bars)):
+            bar = self._bars[i]
+            layout, start = self._layout(bar, self._offsets(bar, rng)), 0
+            if rng is not None and self.costs.periodic[bar.axis]:
+                start = int(rng.integers(bar.length))
+            phases = layout.phases[:: -1 if reverse else 1]
+            for k in range(len(phases)) if random is None else random.permutation(len(phases)):
+                self._solve(flat, bar, layout, phases[k], start, check)
+            change += float(layout.changes.sum())
+        return change
+
+    def _offsets(self, bar: _Bar, rng: np.random.Generator | None) -> tuple[int, ...]:
+        """Where the first ribbon ends, across each axis."""
+        if rng is None:
+            return bar.sizes
+        free = [n != size for n, size in zip(bar.shape, bar.sizes, strict=True)]
+        limits = [
+            (n if ring else size) if moves else 1
+            for n, size, ring, moves in zip(bar.shape, bar.sizes, bar.periodic, free, strict=True)
+        ]
+        drawn = rng.integers(1, np.array(limits) + 1)
+        return tuple(int(d) if moves else size for d, size, moves in zip(drawn, bar.sizes, free, strict=True))
+
+    def _solve(
+        self, flat: np.ndarray, bar: _Bar, layout: Layout, groups: np.ndarray, start: int, check: bool
+    ) -> None:
+        from treefield.kernels.grid.ribbons import solve_ribbons
+
+        ribbons = layout.ribbons._replace(start=start)
+
+        def solve(part: np.ndarray, thread: int) -> None:
+            rule, profile, labels = self._workspace(bar, thread)
+            work = layout.costs, layout.lines, rule, ribbons, profile, labels
+            solve_ribbons(flat, part, *work, check, layout.changes)
+
+        self._workers.share(solve, groups, all_threads=self.has_all_cores)
+
+    def _layout(self, bar: _Bar, offsets: tuple[int, ...]) -> Layout:
+        key = bar.axis, offsets
+        if key not in self._layouts:
+            if len(self._layouts) * self.costs.size > _KEPT_SITES:
+                self._layouts.clear()
+            self._layouts[key] = _lay_out(self.costs, bar, offsets)
+        return self._layouts[key]
+
+    def _workspace(self, bar: _Bar, thread: int) -> tuple[Rule, Profile, Labels]:
+        """One thread's rule, which may hold a workspace, and its workspace for the ribbons along an axis."""
+        key = bar.axis, thread
+        if key not in self._workspaces:
+            self._workspaces[key] = self.costs.rule(), *_new_workspace(self.costs, bar, self._memory)
+        return self._workspaces[key]
+
+    def _load(self) -> None:
+        from treefield.kernels.simd.jit import as_compile_time
+
+        with as_compile_time():
+            bar = self._bars[0]
+            self._solve(np.zeros(0, np.int32), bar, self._layout(bar, bar.sizes), np.zeros(0, np.int64), 0, True)
+
+
+_KEPT_SITES = 2**24  # in all layouts that are kept
+
+
+def _stores_decisions(costs: GridCosts) -> bool:
+    """Whether the kernel stores decisions, as bits; otherwise it stores the costs of all states."""
+    from treefield.kernels.rules.rule import lane_rules
+
+    return lane_rules[type(costs.rule())].label_count == 2
+
+
+def _segment_steps(costs: GridCosts, bar: _Bar, memory: str) -> int:
+    """The steps of a segment: all if their workspace is small, else those that need the least memory in all."""
+    states = costs.n_labels**bar.queue
+    bytes_of_costs = states * LANES * costs.dtype.itemsize
+    bytes_of_step = states if _stores_decisions(costs) else bytes_of_costs
+    if bar.steps * bytes_of_step <= _FEW_BYTES[memory]:
+        return bar.steps
+    return min(bar.steps, math.ceil(math.sqrt(bar.steps * bytes_of_costs / bytes_of_step)))
+
+
+def _workspace_bytes(costs: GridCosts, bar: _Bar, memory: str) -> int:
+    states, segment = costs.n_labels**bar.queue, _segment_steps(costs, bar, memory)
+    bytes_of_costs = states * LANES * costs.dtype.itemsize
+    kept = segment * (states if _stores_decisions(costs) else bytes_of_costs) + 3 * bytes_of_costs
+    checkpoints = -(-bar.steps // segment) * bytes_of_costs if segment < bar.steps else 0
+    return kept + checkpoints + bar.steps * LANES * (8 * costs.n_labels + 64)
+
+
+def _new_workspace(costs: GridCosts, bar: _Bar, memory: str) -> tuple[Profile, Labels]:
+    from treefield.kernels.grid.profiles import ROLES, Profile
+    from treefield.kernels.grid.ribbons import Labels
+    from treefield.kernels.simd.arrays import aligned, zeros
+
+    labels, dtype, segment = costs.n_labels, costs.dtype, _segment_steps(costs, bar, memory)
+    states = labels**bar.queue
+    places = 2 if _stores_decisions(costs) else segment + 1
+    segments = -(-bar.steps // segment)
+    profile = Profile(
+        unary=aligned(bar.steps * labels * LANES, dtype),
+        weights=zeros(bar.steps * ROLES * LANES, dtype),
+        costs=aligned(places * states * LANES, dtype),
+        places=places,
+        checkpoints=aligned(segments * states * LANES if segments > 1 else 0, dtype),
+        segment=segment,
+        decisions=aligned(segment * states if _stores_decisions(costs) else 0, np.uint8),
+        tables=zeros(ROLES * labels * labels * LANES, dtype),
+        pairs=zeros(labels**3 * LANES if costs.lattice.connectivity == 2 else 0, dtype),
+        base=aligned(labels * LANES, dtype),
+        out=aligned(labels * LANES, dtype),
+    )
+    found = Labels(*(aligned(bar.steps * LANES, np.int32) for _ in range(2)), np.zeros(bar.steps, np.uint8))
+    return profile, found
+
+
+def _lay_out(costs: GridCosts, bar: _Bar, offsets: tuple[int, ...]) -> Layout:
+    """Where the ribbons along an axis lie, the first of them ending at the offsets."""
+    from treefield.kernels.grid.packing import NaturalCosts
+    from treefield.kernels.grid.ribbons import Ribbons
+
+    numbers, phases = _groups(bar, offsets)
+    grid = costs.kernel_grid()
+    plan = Schedule(bar.axis, numbers, np.zeros(0, np.int64), np.zeros(0, np.int64), lambda rng: [])
+    lines, directions = locate(costs, grid, plan, absorb=True, packed=False, ring=False)
+    roles, distances, inside, outside = _edges(costs, bar, numbers, lines)
+    used = numbers >= 0
+    ribbons = Ribbons(
+        rows=bar.rows,
+        queue=bar.queue,
+        near=bar.sizes[-1] if len(bar.sizes) == 2 and bar.sizes[0] > 1 else 1,
+        directions=roles,
+        distances=distances,
+        inside=inside,
+        outside=outside,
+        active=_masks(used),
+        ring=costs.periodic[bar.axis],
+        start=0,
+    )
+    axis_weights = grid.weights[directions] if grid.uniform else grid.weights[:0]
+    natural = NaturalCosts(
+        costs.flat_unary, forbidden_in_dtype(costs, 1.0), grid.weights, axis_weights, grid.uniform
+    )
+    return Layout(lines, ribbons, natural, phases, np.zeros(len(numbers) // bar.rows))
+
+
+def _groups(bar: _Bar, offsets: tuple[int, ...]) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The line numbers of groups of eight ribbons, [group, row][lane], -1 where there is none; and each phase's groups.
+
+    Ribbons of one phase do not touch: along each axis across, their colours alternate, with a third colour for the last
+    of an odd number of ribbons around a periodic axis.
+    """
+    coordinates, colours = zip(
+        *(
+            _cut(n, size, offset, ring)
+            for n, size, offset, ring in zip(bar.shape, bar.sizes, offsets, bar.periodic, strict=True)
+        ),
+        strict=True,
+    )
+    if len(coordinates) == 1:
+        members, colour = coordinates[0], colours[0]
+    else:
+        first, second = coordinates[0][:, None, :, None], coordinates[1][None, :, None, :]
+        members = np.where((first >= 0) & (second >= 0), first * bar.shape[1] + second, -1).reshape(-1, bar.rows)
+        colour = (colours[0][:, None] + colours[1]).reshape(-1) % (1 + max(c.max() for c in colours) or 1)
+    numbers, phases, count = [], [], 0
+    for phase in np.unique(colour):
+        own = members[colour == phase]
+        groups = -(-len(own) // LANES)
+        padded = np.full((groups * LANES, bar.rows), -1)
+        padded[: len(own)] = own
+        numbers.append(padded.reshape(groups, LANES, bar.rows).swapaxes(1, 2).reshape(-1, LANES))
+        phases.append(np.arange(count, count + groups))
+        count += groups
+    return np.concatenate(numbers), phases
+
+
+def _cut(n: int, size: int, offset: int, ring: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The coordinates of each part of an axis that is cut into parts of that size, -1 beyond its ends; and colours."""
+    if ring:
+        count = -(-n // size)
+        index = np.arange(count * size).reshape(count, size)
+        coordinates = np.where(index < n, (index + offset) % n, -1)
+    else:
+        count = -(-(n + size - offset) // size)
+        index = np.arange(count * size).reshape(count, size) + offset - size
+        coordinates = np.where((index >= 0) & (index < n), index, -1)
+    colours = np.arange(count) % 2
+    if ring and count % 2 == 1 and count > 1:
+        colours[-1] = 2
+    return coordinates, colours
+
+
+def _edges(
+    costs: GridCosts, bar: _Bar, numbers: np.ndarray, lines: Lines
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Which edges lead to sites of the same ribbon that entered before, by role, and which to sites outside.
+
+    Returns the direction and the distance of each role, and the masks `inside` and `outside` of the kernel.
+    """
+    from treefield.kernels.grid.profiles import LAST, LEAVING, NEAR, ROLES, SECOND, THIRD
+
+    rows = np.arange(bar.rows)
+    exists = lines.exists.reshape(-1, bar.rows, lines.directions, LANES)
+    used = (numbers >= 0).reshape(-1, bar.rows, LANES)
+    roles, distances = np.full(ROLES, -1), np.zeros(ROLES, np.int64)
+    inside = np.zeros((len(exists), bar.rows, ROLES, LANES), np.bool_)
+    outside = exists.copy()
+    along = SECOND if bar.has_diagonals else LEAVING
+    roles[along], distances[along] = 0, bar.rows
+    inside[:, :, along], outside[:, :, 0] = exists[:, :, 0] & used, False
+    coordinates = np.unravel_index(rows, bar.sizes)
+    others = [a for a in range(len(costs.shape)) if a != bar.axis]
+    steps = [step for number, step in enumerate(costs.lattice.steps) if number != bar.axis]
+    for d, (step, sign) in enumerate(((step, sign) for step in steps for sign in (-1, 1)), start=1):
+        moved = [c + sign * step[a] for c, a in zip(coordinates, others, strict=True)]
+        there = np.logical_and.reduce([(c >= 0) & (c < n) for c, n in zip(moved, bar.sizes, strict=True)])
+        other = np.ravel_multi_index([np.where(there, c, 0) for c in moved], bar.sizes)
+        own = exists[:, :, d] & used[:, other] & there[:, None]
+        outside[:, :, d] &= ~own
+        shift, distance = sign * step[bar.axis], int((rows - other)[there].max(initial=0))
+        if shift == -1:
+            role = LEAVING if distance > 0 or sign * step[others[0]] < 0 else THIRD
+            distance = bar.rows + (1 if role == LEAVING else -1)
+        elif shift == 0 and distance > 0:
+            role = LAST if distance == 1 else NEAR
+        else:
+            continue
+        roles[role], distances[role], inside[:, :, role] = d, distance, own
+    return roles, distances, _masks(inside), _masks(outside)
+
+
+def _masks(lanes: np.ndarray) -> np.ndarray:
+    """Bit masks of the last axis, as a flat array."""
+    return (lanes << np.arange(LANES)).sum(axis=-1, dtype=np.int64).reshape(-1)
