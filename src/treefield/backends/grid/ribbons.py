@@ -235,14 +235,13 @@ def _new_workspace(costs: GridCosts, bar: _Bar, memory: str) -> tuple[Profile, L
     from treefield.kernels.simd.arrays import aligned, zeros
 
     labels, dtype, segment = costs.n_labels, costs.dtype, _segment_steps(costs, bar, memory)
-    states = labels**bar.queue
+    states, kinds = labels**bar.queue, len(bar.sizes) + 1 + 2 * bar.has_diagonals
     places = 2 if _stores_decisions(costs) else segment + 1
     segments = -(-bar.steps // segment)
     profile = Profile(
         unary=aligned(bar.steps * labels * LANES, dtype),
-        weights=zeros(bar.steps * ROLES * LANES, dtype),
+        weights=zeros(bar.steps * kinds * LANES, dtype),
         costs=aligned(places * states * LANES, dtype),
-        places=places,
         checkpoints=aligned(segments * states * LANES if segments > 1 else 0, dtype),
         segment=segment,
         decisions=aligned(segment * states if _stores_decisions(costs) else 0, np.uint8),
@@ -250,6 +249,7 @@ def _new_workspace(costs: GridCosts, bar: _Bar, memory: str) -> tuple[Profile, L
         pairs=zeros(labels**3 * LANES if costs.lattice.connectivity == 2 else 0, dtype),
         base=aligned(labels * LANES, dtype),
         out=aligned(labels * LANES, dtype),
+        states=aligned(LANES, np.int32),
     )
     found = Labels(*(aligned(bar.steps * LANES, np.int32) for _ in range(2)), np.zeros(bar.steps, np.uint8))
     return profile, found
@@ -264,14 +264,15 @@ def _lay_out(costs: GridCosts, bar: _Bar, offsets: tuple[int, ...]) -> Layout:
     grid = costs.kernel_grid()
     plan = Schedule(bar.axis, numbers, np.zeros(0, np.int64), np.zeros(0, np.int64), lambda rng: [])
     lines, directions = locate(costs, grid, plan, absorb=True, packed=False, ring=False)
-    roles, distances, inside, outside = _edges(costs, bar, numbers, lines)
+    kinds, inside, outside = _edges(costs, bar, numbers, lines)
     used = numbers >= 0
     ribbons = Ribbons(
         rows=bar.rows,
         queue=bar.queue,
         near=bar.sizes[-1] if len(bar.sizes) == 2 and bar.sizes[0] > 1 else 1,
-        directions=roles,
-        distances=distances,
+        roles=kinds[:, 0].copy(),
+        directions=kinds[:, 1].copy(),
+        distances=kinds[:, 2].copy(),
         inside=inside,
         outside=outside,
         active=_masks(used),
@@ -334,22 +335,20 @@ def _cut(n: int, size: int, offset: int, ring: bool) -> tuple[np.ndarray, np.nda
 
 def _edges(
     costs: GridCosts, bar: _Bar, numbers: np.ndarray, lines: Lines
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Which edges lead to sites of the same ribbon that entered before, by role, and which to sites outside.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Which edges lead to sites of the same ribbon that entered before, and which to sites outside.
 
-    Returns the direction and the distance of each role, and the masks `inside` and `outside` of the kernel.
+    Returns the role, direction and distance of each kind of the former, and the masks `inside` and `outside`.
     """
-    from treefield.kernels.grid.profiles import LAST, LEAVING, NEAR, ROLES, SECOND, THIRD
+    from treefield.kernels.grid.profiles import LAST, LEAVING, NEAR, SECOND, THIRD
 
     rows = np.arange(bar.rows)
     exists = lines.exists.reshape(-1, bar.rows, lines.directions, LANES)
     used = (numbers >= 0).reshape(-1, bar.rows, LANES)
-    roles, distances = np.full(ROLES, -1), np.zeros(ROLES, np.int64)
-    inside = np.zeros((len(exists), bar.rows, ROLES, LANES), np.bool_)
     outside = exists.copy()
-    along = SECOND if bar.has_diagonals else LEAVING
-    roles[along], distances[along] = 0, bar.rows
-    inside[:, :, along], outside[:, :, 0] = exists[:, :, 0] & used, False
+    outside[:, :, 0] = False
+    kinds = [(SECOND if bar.has_diagonals else LEAVING, 0, bar.rows)]
+    inside = [exists[:, :, 0] & used]
     coordinates = np.unravel_index(rows, bar.sizes)
     others = [a for a in range(len(costs.shape)) if a != bar.axis]
     steps = [step for number, step in enumerate(costs.lattice.steps) if number != bar.axis]
@@ -359,16 +358,19 @@ def _edges(
         other = np.ravel_multi_index([np.where(there, c, 0) for c in moved], bar.sizes)
         own = exists[:, :, d] & used[:, other] & there[:, None]
         outside[:, :, d] &= ~own
-        shift, distance = sign * step[bar.axis], int((rows - other)[there].max(initial=0))
-        if shift == -1:
-            role = LEAVING if distance > 0 or sign * step[others[0]] < 0 else THIRD
-            distance = bar.rows + (1 if role == LEAVING else -1)
-        elif shift == 0 and distance > 0:
-            role = LAST if distance == 1 else NEAR
+        distance = bar.rows * -sign * step[bar.axis] + int((rows - other)[there].max(initial=-bar.rows))
+        if distance <= 0:
+            continue  # the other site enters later, or there is none in the ribbon
+        if distance == bar.queue:
+            role = LEAVING
+        elif step[bar.axis] != 0:
+            role = THIRD
         else:
-            continue
-        roles[role], distances[role], inside[:, :, role] = d, distance, own
-    return roles, distances, _masks(inside), _masks(outside)
+            role = LAST if distance == 1 else NEAR
+        kinds.append((role, d, distance))
+        inside.append(own)
+    order = np.argsort([role for role, _, _ in kinds], kind="stable")  # the edge to the site that leaves comes first
+    return np.array(kinds)[order], _masks(np.stack(inside, axis=2)[:, :, order]), _masks(outside)
 
 
 def _masks(lanes: np.ndarray) -> np.ndarray:

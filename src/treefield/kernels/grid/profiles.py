@@ -24,7 +24,6 @@ from treefield.kernels.simd.jit import inline_helper, inline_overload
 from treefield.kernels.simd.lanes import (
     LANES,
     broadcast,
-    cast,
     gather,
     lane_numbers,
     load,
@@ -44,19 +43,20 @@ class Profile(NamedTuple):
     """The workspace of one thread: the costs of a ribbon's sites, of states, and decisions.
 
     unary       [step][label][lane]  with the edges to sites outside of the ribbon (Eq. 8)
-    weights     [step][role][lane]   of the edges to sites in the profile
-    costs       [place][state][lane] where step t of a segment begins at place t modulo `places`
+    weights     [step][kind][lane]   of the edges to sites in the profile
+    costs       [place][state][lane] the costs before the first step of a segment, before the second, and so on; where
+                decisions are stored there are two places, used in turn
     checkpoints [segment][state][lane]  what a segment of `segment` steps begins with; empty if there is one segment
     decisions   [step][state]        of one segment, a bit for each lane, where there are two labels
     tables      [role][label in the profile][own label][lane]
     pairs       [own label][third label][second label][lane]  the tables of SECOND and THIRD together
     base, out   [label][lane]
+    states      [lane]
     """
 
     unary: np.ndarray
     weights: np.ndarray
     costs: np.ndarray
-    places: int
     checkpoints: np.ndarray
     segment: int
     decisions: np.ndarray
@@ -64,30 +64,29 @@ class Profile(NamedTuple):
     pairs: np.ndarray
     base: np.ndarray
     out: np.ndarray
+    states: np.ndarray
 
 
 class Counts(NamedTuple):
-    """How states are counted: `high` labellings of the `near` sites that entered last, each with `low` of the others,
-    the site that leaves left out; `power` labellings of these near sites without the last one."""
+    """How states are counted: `rests` without the site that leaves; of these `last` labels of the site that entered
+    last, each with `between` labellings of the rest of the `near` sites, each with `low` of all others."""
 
     rests: int
-    high: int
+    last: int
+    between: int
     low: int
-    power: int
 
 
 @inline_helper
 def count_states(labels, queue, near):
     """The counts for a profile of `queue` sites."""
-    near = min(near, queue - 1)
-    rests = high = power = 1
+    rests = between = last = 1
     for _ in range(queue - 1):
         rests *= labels
-    for _ in range(near):
-        high *= labels
-    for _ in range(near - 1):
-        power *= labels
-    return Counts(rests, high, rests // high, power)
+        last = labels
+    for _ in range(min(near, queue - 1) - 1):
+        between *= labels
+    return Counts(rests, last, between, rests // (last * between))
 
 
 def has_diagonals(shifts):
@@ -98,16 +97,6 @@ def has_diagonals(shifts):
 def _has_diagonals_overload(shifts):
     has_shifts = not isinstance(shifts, types.NoneType)
     return lambda shifts: has_shifts
-
-
-def stores_decisions(kind):
-    """Whether decisions are stored; otherwise the costs of all states are, and decisions are derived from them."""
-
-
-@inline_overload(stores_decisions)
-def _stores_decisions_overload(kind):
-    stores = lane_rule_of(kind).label_count == 2
-    return lambda kind: stores
 
 
 def needs_table(kind):
@@ -145,14 +134,19 @@ def join_pairs(work, labels):
 
 
 @inline_helper
-def _fill_base(work, at, lowest, number, labels, power):
-    """The costs of the entering site's labels, given one labelling of the sites that entered last."""
+def _entering_cost(work, at, lowest, last, between, s, labels):
+    """The cost of a label of the site that enters, with the edges to the sites that entered last."""
     size = labels * labels
+    cost = load(work.unary, at + s * LANES) - lowest
+    cost = cost + load(work.tables, (LAST * size + last * labels + s) * LANES)
+    return cost + load(work.tables, (NEAR * size + between % labels * labels + s) * LANES)
+
+
+@inline_helper
+def _fill_base(work, at, lowest, last, between, labels):
+    """These costs for all labels."""
     for s in range(labels):
-        cost = load(work.unary, at + s * LANES) - lowest
-        cost = cost + load(work.tables, (NEAR * size + number % labels * labels + s) * LANES)
-        cost = cost + load(work.tables, (LAST * size + number // power * labels + s) * LANES)
-        store(work.base, s * LANES, cost)
+        store(work.base, s * LANES, _entering_cost(work, at, lowest, last, between, s, labels))
 
 
 @inline_helper
@@ -181,67 +175,72 @@ def _enter_overload(kind, shifts, work, source, target, decisions, at, lowest, w
 
 
 def _enter_binary(kind, shifts, work, source, target, decisions, at, lowest, weight, edges, counts, labels):
-    costs, chosen, rests, low = work.costs, work.decisions, counts.rests, counts.low
+    costs, rests, low = work.costs, counts.rests, counts.low
     half = target + rests * LANES
     zero_zero, zero_one = load(work.tables, 0), load(work.tables, LANES)
     one_zero, one_one = load(work.tables, 2 * LANES), load(work.tables, 3 * LANES)
-    for number in range(counts.high):
-        _fill_base(work, at, lowest, number, 2, counts.power)
-        to_zero, to_one = load(work.base, 0), load(work.base, LANES)
-        from_zero, from_one = zero_zero + to_zero, one_zero + to_zero
-        other_zero, other_one = zero_one + to_one, one_one + to_one
-        for rest in range(number * low, (number + 1) * low):
-            zero = load(costs, source + 2 * rest * LANES)
-            one = load(costs, source + (2 * rest + 1) * LANES)
-            a, b = zero + from_zero, one + from_one
-            takes_one = b < a
-            best = where(takes_one, b, a)
-            c, d = zero + other_zero, one + other_one
-            other_takes_one = d < c
-            other_best = where(other_takes_one, d, c)
-            if has_diagonals(shifts):
-                best += load(work.pairs, rest % 4 * LANES)
-                other_best += load(work.pairs, (4 + rest % 4) * LANES)
-            store(costs, target + rest * LANES, best)
-            chosen[decisions + rest] = mask_to_int(takes_one)
-            store(costs, half + rest * LANES, other_best)
-            chosen[decisions + rests + rest] = mask_to_int(other_takes_one)
+    first = 0
+    for last in range(counts.last):
+        for between in range(counts.between):
+            to_zero = _entering_cost(work, at, lowest, last, between, 0, 2)
+            to_one = _entering_cost(work, at, lowest, last, between, 1, 2)
+            from_zero, from_one = zero_zero + to_zero, one_zero + to_zero
+            other_zero, other_one = zero_one + to_one, one_one + to_one
+            for rest in range(first, first + low):
+                zero = load(costs, source + 2 * rest * LANES)
+                one = load(costs, source + (2 * rest + 1) * LANES)
+                a, b = zero + from_zero, one + from_one
+                c, d = zero + other_zero, one + other_one
+                best, other_best = minimum(b, a), minimum(d, c)
+                if has_diagonals(shifts):
+                    best += load(work.pairs, rest % 4 * LANES)
+                    other_best += load(work.pairs, (4 + rest % 4) * LANES)
+                store(costs, target + rest * LANES, best)
+                store(costs, half + rest * LANES, other_best)
+                # unsigned: Numba then has no negative index to look for
+                work.decisions[np.uint64(decisions + rest)] = mask_to_int(b < a)
+                work.decisions[np.uint64(decisions + rests + rest)] = mask_to_int(d < c)
+            first += low
 
 
 def _enter_by_table(kind, shifts, work, source, target, decisions, at, lowest, weight, edges, counts, labels):
-    costs, rests, low = work.costs, counts.rests, counts.low
-    pairs = labels * labels
-    for number in range(counts.high):
-        _fill_base(work, at, lowest, number, labels, counts.power)
-        for rest in range(number * low, (number + 1) * low):
-            first = source + rest * labels * LANES
-            for s in range(labels):
-                best = load(costs, first) + load(work.tables, s * LANES)
-                for t in range(1, labels):
-                    cost = load(costs, first + t * LANES) + load(work.tables, (t * labels + s) * LANES)
-                    best = minimum(cost, best)
-                best = best + load(work.base, s * LANES)
-                if has_diagonals(shifts):
-                    best = best + load(work.pairs, (s * pairs + rest % pairs) * LANES)
-                store(costs, target + (s * rests + rest) * LANES, best)
+    costs, rests, low, pairs = work.costs, counts.rests, counts.low, labels * labels
+    first = 0
+    for last in range(counts.last):
+        for between in range(counts.between):
+            _fill_base(work, at, lowest, last, between, labels)
+            for rest in range(first, first + low):
+                begin = source + rest * labels * LANES
+                for s in range(labels):
+                    best = load(costs, begin) + load(work.tables, s * LANES)
+                    for t in range(1, labels):
+                        cost = load(costs, begin + t * LANES) + load(work.tables, (t * labels + s) * LANES)
+                        best = minimum(cost, best)
+                    best = best + load(work.base, s * LANES)
+                    if has_diagonals(shifts):
+                        best = best + load(work.pairs, (s * pairs + rest % pairs) * LANES)
+                    store(costs, target + (s * rests + rest) * LANES, best)
+            first += low
 
 
 def _enter_by_message(kind, shifts, work, source, target, decisions, at, lowest, weight, edges, counts, labels):
-    costs, rests, low = work.costs, counts.rests, counts.low
-    pairs = labels * labels
-    for number in range(counts.high):
-        _fill_base(work, at, lowest, number, labels, counts.power)
-        for rest in range(number * low, (number + 1) * low):
-            first = source + rest * labels * LANES
-            least = load(costs, first)
-            for t in range(1, labels):
-                least = minimum(load(costs, first + t * LANES), least)
-            message(kind, weight, edges, True, least, costs, first, work.out, 0, labels)
-            for s in range(labels):
-                cost = load(work.out, s * LANES) + (load(work.base, s * LANES) + least)
-                if has_diagonals(shifts):
-                    cost = cost + load(work.pairs, (s * pairs + rest % pairs) * LANES)
-                store(costs, target + (s * rests + rest) * LANES, cost)
+    costs, rests, low, pairs = work.costs, counts.rests, counts.low, labels * labels
+    first = 0
+    for last in range(counts.last):
+        for between in range(counts.between):
+            _fill_base(work, at, lowest, last, between, labels)
+            for rest in range(first, first + low):
+                begin = source + rest * labels * LANES
+                least = load(costs, begin)
+                for t in range(1, labels):
+                    least = minimum(load(costs, begin + t * LANES), least)
+                message(kind, weight, edges, True, least, costs, begin, work.out, 0, labels)
+                for s in range(labels):
+                    cost = load(work.out, s * LANES) + (load(work.base, s * LANES) + least)
+                    if has_diagonals(shifts):
+                        cost = cost + load(work.pairs, (s * pairs + rest % pairs) * LANES)
+                    store(costs, target + (s * rests + rest) * LANES, cost)
+            first += low
 
 
 @inline_helper
@@ -264,27 +263,15 @@ def last_label(state, rests, labels):
     return label
 
 
-def label_before(kind, work, source, decisions, state, label, weight, edges, rests, labels):
-    """The label of the site that left when the profile came into this state, whose last site has this label."""
-
-
-@inline_overload(label_before)
-def _label_before_overload(kind, work, source, decisions, state, label, weight, edges, rests, labels):
-    return _decided if lane_rule_of(kind).label_count == 2 else _derived
-
-
-def _decided(kind, work, source, decisions, state, label, weight, edges, rests, labels):
-    bits = cast(gather(work.decisions, decisions, state), np.int32)
-    return (bits >> lane_numbers()) & broadcast(np.int32(1))
-
-
-def _derived(kind, work, source, decisions, state, label, weight, edges, rests, labels):
+@inline_helper
+def label_before(kind, work, source, rest, label, weight, edges, labels):
+    """The labels of the sites that left, given those of the sites that entered and the states of the others."""
     # the costs of the labels that may have left, next to each other
-    rest = (state - label * broadcast(np.int32(rests))) * broadcast(np.int32(labels * LANES)) + lane_numbers()
-    lowest = gather(work.costs, source, rest)
+    at = rest * broadcast(np.int32(labels * LANES)) + lane_numbers()
+    lowest = gather(work.costs, source, at)
     store(work.out, 0, lowest)
     for t in range(1, labels):
-        cost = gather(work.costs, source + t * LANES, rest)
+        cost = gather(work.costs, source + t * LANES, at)
         store(work.out, t * LANES, cost)
         lowest = minimum(cost, lowest)
     return argmin_given(kind, weight, edges, True, lowest, work.out, 0, label, labels)

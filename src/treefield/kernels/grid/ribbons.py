@@ -10,8 +10,6 @@ import numpy as np
 
 from treefield.kernels.grid.packing import shift_of
 from treefield.kernels.grid.profiles import (
-    LEAVING,
-    ROLES,
     best_state,
     count_states,
     enter,
@@ -22,16 +20,16 @@ from treefield.kernels.grid.profiles import (
     last_label,
     lowest_cost,
     needs_table,
-    stores_decisions,
 )
-from treefield.kernels.rules.rule import add_edge_cost, edge_cost, label_count, prepare
-from treefield.kernels.simd.jit import inline_helper, kernel
+from treefield.kernels.rules.rule import add_edge_cost, edge_cost, label_count, lane_rule_of, prepare
+from treefield.kernels.simd.jit import inline_helper, inline_overload, kernel
 from treefield.kernels.simd.lanes import (
     LANES,
     broadcast,
     cast,
     gather,
     gather_from,
+    gather_pairs,
     int_to_mask,
     lane,
     lane_numbers,
@@ -43,14 +41,17 @@ from treefield.kernels.simd.lanes import (
 )
 
 _ALL = (1 << LANES) - 1
+_COLUMNS = 16  # whose costs are collected together: so many fit into the first cache
 
 
 class Ribbons(NamedTuple):
     """Ribbons of `rows` lines, eight to a group: row r of group g is block g `rows` + r of `Lines`. Flat arrays:
 
-    directions [role]               the direction of the edges from a site to one that entered before; -1 for none
-    distances  [role]               how many steps before
-    inside     [block][role]        the lanes (a bit mask) that have such an edge
+    roles      [kind]               the kinds of edges from a site to one that entered before: first that to the site
+                                    that leaves, then others, by the digit that the other site has in the state
+    directions [kind]               their directions
+    distances  [kind]               how many steps before
+    inside     [block][kind]        the lanes (a bit mask) that have such an edge
     outside    [block][direction]   the lanes that have an edge to a site outside of their ribbon
     active     [block]              the lanes that have this row
 
@@ -61,6 +62,7 @@ class Ribbons(NamedTuple):
     rows: int
     queue: int
     near: int
+    roles: np.ndarray
     directions: np.ndarray
     distances: np.ndarray
     inside: np.ndarray
@@ -119,10 +121,10 @@ def _own_first(d):
 
 
 @inline_helper
-def _inside_edge(lines, ribbons, block, role, j):
+def _inside_edge(lines, ribbons, block, kind_number, j):
     """The place of the edge from column j to a site that entered before, and the lanes that have it."""
-    d = ribbons.directions[role]
-    mask = np.int64(ribbons.inside[block * ROLES + role])
+    d = ribbons.directions[kind_number]
+    mask = np.int64(ribbons.inside[block * len(ribbons.roles) + kind_number])
     if d == 0:
         if j > (1 if ribbons.ring else 0):
             return _place(lines, ribbons, j - 1), mask
@@ -143,9 +145,9 @@ def _absorb(kind, work, at, weight, edges, own_first, neighbour_labels, labels):
 
 
 @inline_helper
-def _absorb_ring(x, costs, lines, ribbons, block, j, place, kind, work, at, labels):
+def _absorb_ring(x, costs, lines, ribbons, block, j, kind, work, at, labels):
     """Absorb the labels of the first column of a closed line into the columns next to it."""
-    mask = np.int64(ribbons.active[block])
+    mask, place = np.int64(ribbons.active[block]), _place(lines, ribbons, j)
     first = _labels(x, lines, block, 0, ribbons.start)
     if j == 1:
         weight = _weights(costs, lines, block, 0, ribbons.start, mask)
@@ -156,92 +158,117 @@ def _absorb_ring(x, costs, lines, ribbons, block, j, place, kind, work, at, labe
 
 
 @inline_helper
-def _collect(x, costs, lines, ribbons, group, j, r, kind, work, old):
-    """Eq. 8 for the sites of one row and column: the unary and the edges to sites outside. O(directions x L)."""
-    labels = label_count(kind, lines.labels)
-    block, step, place = group * ribbons.rows + r, j * ribbons.rows + r, _place(lines, ribbons, j)
-    at = step * labels * LANES
-    first = load(lines.sites, block * LANES) * broadcast(labels)
+def _collect_row(x, costs, lines, ribbons, group, r, first, end, kind, work, old):
+    """Eq. 8 for some columns of one row: the unary and the edges to sites outside. O(directions x L) per site.
+
+    One array after the other, so that the addresses of eight lanes stay in registers.
+    """
+    labels, rows = label_count(kind, lines.labels), ribbons.rows
+    block = group * rows + r
+    sites, own = load(lines.sites, block * LANES) * broadcast(labels), load(lines.sites, block * LANES)
     cap = broadcast(costs.forbidden_cost)
-    for s in range(labels):
-        cost = minimum(gather(costs.unary, place * lines.stride * labels + s, first), cap)
-        store(work.unary, at + s * LANES, cast(cost, work.unary))
-    store(old, step * LANES, _labels(x, lines, block, 0, place))
+    for j in range(first, end):
+        at, place = (j * rows + r) * labels * LANES, _place(lines, ribbons, j)
+        for s in range(0, labels - 1, 2):
+            one, two = gather_pairs(costs.unary, place * lines.stride * labels + s, sites)
+            store(work.unary, at + s * LANES, cast(minimum(one, cap), work.unary))
+            store(work.unary, at + (s + 1) * LANES, cast(minimum(two, cap), work.unary))
+        if labels % 2 == 1:
+            one = gather(costs.unary, (place * lines.stride + 1) * labels - 1, sites)
+            store(work.unary, at + (labels - 1) * LANES, cast(minimum(one, cap), work.unary))
+    for j in range(first, end):
+        store(old, (j * rows + r) * LANES, gather(x, _place(lines, ribbons, j) * lines.stride, own))
     for d in range(1, lines.directions):
-        mask = np.int64(ribbons.outside[block * lines.directions + d])
-        shift = shift_of(lines.shifts, d)
-        if mask == 0 or not 0 <= j + shift < lines.length:
+        if ribbons.outside[block * lines.directions + d] != 0:
+            _absorb_direction(x, costs, lines, ribbons, block, r, d, first, end, kind, work)
+    if ribbons.ring:
+        for j in range(first, end):
+            _absorb_ring(x, costs, lines, ribbons, block, j, kind, work, (j * rows + r) * labels * LANES, labels)
+    for kind_number in range(len(ribbons.roles)):
+        _collect_weights(costs, lines, ribbons, block, r, kind_number, first, end, work)
+
+
+@inline_helper
+def _absorb_direction(x, costs, lines, ribbons, block, r, d, first, end, kind, work):
+    """Absorb the edges in a direction to sites outside of the ribbon."""
+    labels, rows, shift = label_count(kind, lines.labels), ribbons.rows, shift_of(lines.shifts, d)
+    mask = np.int64(ribbons.outside[block * lines.directions + d])
+    for j in range(first, end):
+        if not 0 <= j + shift < lines.length:
             continue
+        place, at = _place(lines, ribbons, j), (j * rows + r) * labels * LANES
         weight, edges = _weights(costs, lines, block, d, place, mask), _edges(lines, block, d, place)
         neighbour_labels = _labels(x, lines, block, d, place + shift)
         if d % 2 == 0:
             _absorb(kind, work, at, weight, edges, True, neighbour_labels, labels)
         else:
             _absorb(kind, work, at, weight, edges, False, neighbour_labels, labels)
-    if ribbons.ring:
-        _absorb_ring(x, costs, lines, ribbons, block, j, place, kind, work, at, labels)
-    for role in range(ROLES):
-        d = ribbons.directions[role]
-        if d >= 0:
-            edge_place, mask = _inside_edge(lines, ribbons, block, role, j)
-            weight = _weights(costs, lines, block, d, edge_place, mask)
-            store(work.weights, (step * ROLES + role) * LANES, cast(weight, work.weights))
+
+
+@inline_helper
+def _collect_weights(costs, lines, ribbons, block, r, kind_number, first, end, work):
+    """The weights of the edges of one kind."""
+    rows, kinds, d = ribbons.rows, len(ribbons.roles), ribbons.directions[kind_number]
+    stride = lines.edge_strides[d]
+    numbers = load(lines.edges, (block * lines.directions + d) * LANES)
+    for j in range(first, end):
+        place, mask = _inside_edge(lines, ribbons, block, kind_number, j)
+        at = ((j * rows + r) * kinds + kind_number) * LANES
+        if mask == _ALL and not costs.uniform:
+            store(work.weights, at, cast(gather(costs.edge_weights, place * stride, numbers), work.weights))
+        else:
+            store(work.weights, at, cast(_weights(costs, lines, block, d, place, mask), work.weights))
+
+
+@inline_helper
+def _leaving_edges(lines, ribbons, block, step, j, work):
+    """The weights and the numbers of the edges to the sites that leave."""
+    place, _ = _inside_edge(lines, ribbons, block, 0, j)
+    weight = load(work.weights, step * len(ribbons.roles) * LANES)
+    return weight, _edges(lines, block, ribbons.directions[0], place)
 
 
 @inline_helper
 def _prepare_edges(lines, ribbons, group, j, r, kind, work):
-    """Fill the tables of the edges of the sites that enter; returns weight and edges of that to the site that leaves."""
+    """Fill the tables of the edges of the sites that enter."""
     labels = label_count(kind, lines.labels)
     block, step = group * ribbons.rows + r, j * ribbons.rows + r
-    leaving_edges = broadcast(0)
-    for role in range(ROLES):
-        d = ribbons.directions[role]
-        if d < 0:
-            continue
-        place, _ = _inside_edge(lines, ribbons, block, role, j)
+    kinds = len(ribbons.roles)
+    for kind_number in range(0 if needs_table(kind) else 1, kinds):
+        d = ribbons.directions[kind_number]
+        place, _ = _inside_edge(lines, ribbons, block, kind_number, j)
         edges = _edges(lines, block, d, place)
-        if role == LEAVING:
-            leaving_edges = edges
-            if not needs_table(kind):
-                continue
-        weight = load(work.weights, (step * ROLES + role) * LANES)
+        weight = load(work.weights, (step * kinds + kind_number) * LANES)
         if _own_first(d):
-            fill_table(kind, work, role, weight, edges, True, labels)
+            fill_table(kind, work, ribbons.roles[kind_number], weight, edges, True, labels)
         else:
-            fill_table(kind, work, role, weight, edges, False, labels)
+            fill_table(kind, work, ribbons.roles[kind_number], weight, edges, False, labels)
     if has_diagonals(lines.shifts):
         join_pairs(work, labels)
-    return load(work.weights, (step * ROLES + LEAVING) * LANES), leaving_edges
 
 
 @inline_helper
 def _advance(lines, ribbons, group, first, end, kind, work):
-    """Let the sites of the steps of one segment enter, one after the other."""
+    """Let the sites of one segment enter, one after the other; returns where the costs after it begin."""
     labels = label_count(kind, lines.labels)
     counts = count_states(labels, ribbons.queue, ribbons.near)
     states = counts.rests * labels
+    j, r, source = first // ribbons.rows, first % ribbons.rows, 0
     for step in range(first, end):
-        j, r = step // ribbons.rows, step % ribbons.rows
-        place = step - first
-        source, target = place % work.places * states * LANES, (place + 1) % work.places * states * LANES
-        weight, edges = _prepare_edges(lines, ribbons, group, j, r, kind, work)
+        target = source + states * LANES
+        if target == len(work.costs):
+            target = 0
+        _prepare_edges(lines, ribbons, group, j, r, kind, work)
+        weight, edges = _leaving_edges(lines, ribbons, group * ribbons.rows + r, step, j, work)
         lowest = broadcast(work.costs.dtype.type(0))
         if r == 0:
             lowest = lowest_cost(work, source, states)  # so that sums stay small
-        enter(
-            kind,
-            lines.shifts,
-            work,
-            source,
-            target,
-            place * states,
-            step * labels * LANES,
-            lowest,
-            weight,
-            edges,
-            counts,
-            labels,
-        )
+        decisions, at = (step - first) * states, step * labels * LANES
+        enter(kind, lines.shifts, work, source, target, decisions, at, lowest, weight, edges, counts, labels)
+        source, r = target, r + 1
+        if r == ribbons.rows:
+            j, r = j + 1, 0
+    return source
 
 
 @inline_helper
@@ -250,34 +277,43 @@ def _copy_states(source, at, target, to, states):
         store(target, to + state * LANES, load(source, at + state * LANES))
 
 
-@inline_helper
-def _backtrack(lines, ribbons, group, first, end, state, kind, work, new):
-    """Write the labels of the sites that entered in a segment, the last first; returns the state before them."""
+def _backtrack(lines, ribbons, group, first, end, kind, work, new):
+    """Write the labels of the sites that entered in a segment, the last first, from the states after it.
+
+    Leaves the states before it in `work.states`.
+    """
+
+
+@inline_overload(_backtrack)
+def _backtrack_overload(lines, ribbons, group, first, end, kind, work, new):
+    return _read_decisions if lane_rule_of(kind).label_count == 2 else _derive_decisions
+
+
+def _read_decisions(lines, ribbons, group, first, end, kind, work, new):
+    last, states = work.states, 1 << ribbons.queue
+    for step in range(end - 1, first - 1, -1):
+        for k in range(LANES):
+            state = last[k]
+            label = state >> (ribbons.queue - 1)
+            new[step * LANES + k] = label
+            before = work.decisions[(step - first) * states + state] >> k & 1
+            last[k] = 2 * (state - (label << (ribbons.queue - 1))) + before
+
+
+def _derive_decisions(lines, ribbons, group, first, end, kind, work, new):
     labels = label_count(kind, lines.labels)
     rests = count_states(labels, ribbons.queue, ribbons.near).rests
-    states = rests * labels
+    state = load(work.states, 0)
     for step in range(end - 1, first - 1, -1):
         label = last_label(state, rests, labels)
         store(new, step * LANES, label)
+        rest = state - label * broadcast(np.int32(rests))
         j, block = step // ribbons.rows, group * ribbons.rows + step % ribbons.rows
-        edge_place, _ = _inside_edge(lines, ribbons, block, LEAVING, j)
-        edges = _edges(lines, block, ribbons.directions[LEAVING], edge_place)
-        weight = load(work.weights, (step * ROLES + LEAVING) * LANES)
-        place = step - first
-        before = label_before(
-            kind,
-            work,
-            place % work.places * states * LANES,
-            place * states,
-            state,
-            label,
-            weight,
-            edges,
-            rests,
-            labels,
-        )
-        state = (state - label * broadcast(np.int32(rests))) * broadcast(np.int32(labels)) + before
-    return state
+        weight, edges = _leaving_edges(lines, ribbons, block, step, j, work)
+        source = (step - first) * rests * labels * LANES
+        state = rest * broadcast(np.int32(labels))
+        state += label_before(kind, work, source, rest, label, weight, edges, labels)
+    store(work.states, 0, state)
 
 
 @inline_helper
@@ -298,18 +334,17 @@ def _search(lines, ribbons, group, kind, work, new):
         end = min(first + work.segment, steps)
         if segments > 1:
             _copy_states(work.costs, 0, work.checkpoints, number * states * LANES, states)
-        _advance(lines, ribbons, group, first, end, kind, work)
-        last = (end - first) % work.places * states * LANES
+        last = _advance(lines, ribbons, group, first, end, kind, work)
         if number < segments - 1:
             _copy_states(work.costs, last, work.costs, 0, states)
-    state = best_state(work, last, states)
+    store(work.states, 0, best_state(work, last, states))
     for number in range(segments - 1, -1, -1):
         first = number * work.segment
         end = min(first + work.segment, steps)
         if number < segments - 1:
             _copy_states(work.checkpoints, number * states * LANES, work.costs, 0, states)
             _advance(lines, ribbons, group, first, end, kind, work)
-        state = _backtrack(lines, ribbons, group, first, end, state, kind, work, new)
+        _backtrack(lines, ribbons, group, first, end, kind, work, new)
 
 
 @inline_helper
@@ -357,8 +392,9 @@ def _change(x, costs, lines, ribbons, group, kind, found):
     """The change of energy of each lane, in float64, and the lanes that have new labels."""
     labels = label_count(kind, lines.labels)
     change, changed = broadcast(0.0), np.int64(0)
+    j, r = 0, 0
     for step in range(lines.length * ribbons.rows):
-        j, block = step // ribbons.rows, group * ribbons.rows + step % ribbons.rows
+        block = group * ribbons.rows + r
         old, new = load(found.old, step * LANES), load(found.new, step * LANES)
         moved = np.int64(0)
         if not (ribbons.ring and j == 0):
@@ -369,18 +405,19 @@ def _change(x, costs, lines, ribbons, group, kind, found):
         changed |= moved
         if moved != 0:
             change += _site_change(x, costs, lines, ribbons, block, j, kind, new, old)
-        for role in range(ROLES):
-            d = ribbons.directions[role]
-            if d < 0:
-                continue
-            edge_place, mask = _inside_edge(lines, ribbons, block, role, j)
-            before = step - ribbons.distances[role]
+        for kind_number in range(len(ribbons.roles)):
+            d = ribbons.directions[kind_number]
+            edge_place, mask = _inside_edge(lines, ribbons, block, kind_number, j)
+            before = step - ribbons.distances[kind_number]
             if mask != 0 and (moved | found.moved[before]) & mask != 0:
                 weight, edges = _weights(costs, lines, block, d, edge_place, mask), _edges(lines, block, d, edge_place)
                 other_old, other_new = load(found.old, before * LANES), load(found.new, before * LANES)
                 change += _edge_change(
                     kind, weight, edges, _own_first(d), new, old, other_new, other_old, labels
                 )
+        r += 1
+        if r == ribbons.rows:
+            j, r = j + 1, 0
     return change, changed
 
 
@@ -404,9 +441,10 @@ def solve_ribbons(x, groups, costs, lines, kind, ribbons, work, found, check, ch
     O(L^(queue + 1)) where every edge has its own table.
     """
     for group in groups:
-        for j in range(lines.length):
+        for first in range(0, lines.length, _COLUMNS):
+            end = min(first + _COLUMNS, lines.length)
             for r in range(ribbons.rows):
-                _collect(x, costs, lines, ribbons, group, j, r, kind, work, found.old)
+                _collect_row(x, costs, lines, ribbons, group, r, first, end, kind, work, found.old)
         _search(lines, ribbons, group, kind, work, found.new)
         change, changed = _change(x, costs, lines, ribbons, group, kind, found)
         taken = changed & mask_to_int(change <= broadcast(0.0 if check else np.inf))

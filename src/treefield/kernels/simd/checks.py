@@ -20,6 +20,7 @@ from treefield.kernels.simd.lanes import (
     LANES,
     gather,
     gather_from,
+    gather_pairs,
     lanes_of,
     load,
     load_deinterleaved,
@@ -121,10 +122,12 @@ def check_lanes(typingctx, array, index, access, name, place):
 def check_gather(typingctx, array, base, index, access, name, place):
     """The lanes of indices of a gather."""
 
+    count = 2 if "pairs" in access.literal_value else 1
+
     def codegen(context, builder, sig, args):
         for lane in range(index.count):
             position = _extended(builder, builder.extract_element(args[2], ir.Constant(_I32, lane)))
-            _check(context, builder, array, args[0], builder.add(args[1], position), 1, access, name, place)
+            _check(context, builder, array, args[0], builder.add(args[1], position), count, access, name, place)
         return args[2]
 
     return index(array, types.intp, index, access, name, place), codegen
@@ -152,6 +155,7 @@ _ACCESSES = {
     load_deinterleaved: ("check_lanes", 1, 1),
     store_interleaved: ("check_lanes", 1, 1),
     gather: ("check_gather", 1, 2),
+    gather_pairs: ("check_gather", 1, 2),
     gather_from: ("check_gather_from", 2, 3),
 }
 _CHECKS = {"check_lanes": check_lanes, "check_gather": check_gather, "check_gather_from": check_gather_from}

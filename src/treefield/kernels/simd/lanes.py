@@ -204,6 +204,30 @@ def gather(typingctx, array, base, index):
 
 
 @intrinsic
+def gather_pairs(typingctx, array, base, index):
+    """The values of a flat `array` at `base` + each lane's own index, and those right after them."""
+
+    def codegen(context, builder, sig, args):
+        vector = vector_of(lanes_of(array.dtype))
+        pair = ir.VectorType(vector.element, 2)
+        first = _pointer(context, builder, sig.args[0], args[0], args[1])
+        parts = []
+        for lane in range(index.count):
+            position = builder.extract_element(args[2], ir.Constant(_I32, lane))
+            pointer = builder.bitcast(builder.gep(first, [position]), pair.as_pointer())
+            parts.append(builder.load(pointer, align=_align(array)))
+        while len(parts) > 1:
+            order = shuffle_mask(range(2 * parts[0].type.count))
+            parts = [builder.shuffle_vector(a, b, order) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        orders = [shuffle_mask(range(k, 2 * LANES, 2)) for k in range(2)]
+        return context.make_tuple(
+            builder, sig.return_type, [builder.shuffle_vector(parts[0], parts[0], order) for order in orders]
+        )
+
+    return types.UniTuple(lanes_of(array.dtype), 2)(array, types.intp, index), codegen
+
+
+@intrinsic
 def gather_from(typingctx, array, origins, base, offset):
     """The value of a flat `array` at origins[base + lane] + offset, for each lane."""
 
