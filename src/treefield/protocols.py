@@ -29,6 +29,7 @@ class TreeOptions(TypedDict):
 
     order: str
     bands: int | None
+    width: int | None
     memory: str
     threads: int | None
 
@@ -304,7 +305,7 @@ class Backend(Labels, Protocol):
         """Write the label across a random edge of each segment's border to `out`."""
 
     def check_tree_set(
-        self, trees: Trees | None, *, order: str, bands: int | None, memory: str, threads: int | None
+        self, trees: Trees | None, *, order: str, bands: int | None, width: int | None, memory: str, threads: int | None
     ) -> None:
         """Raise what `tree_set` would raise for these arguments, without its work."""
 
@@ -314,6 +315,7 @@ class Backend(Labels, Protocol):
         *,
         order: str = "fixed",
         bands: int | None = None,
+        width: int | None = None,
         memory: str = "auto",
         threads: int | None = None,
     ) -> TreeSet:

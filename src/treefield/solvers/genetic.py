@@ -32,6 +32,7 @@ def genetic(
     trees: Trees | None = None,
     order: str = "fixed",
     bands: int | None = None,
+    width: int | None = None,
     maxiter: int | None = None,
     patience: int | None = None,
     time_limit: float | None = None,
@@ -67,7 +68,7 @@ def genetic(
     maxiter, time_limit : optional
         The largest number of generations, and of seconds (overrun by one sweep at most); 100 generations if neither is
         given.
-    trees, order, bands, memory, threads
+    trees, order, bands, width, memory, threads
         As in `t_icm`.
     patience, callback, rng, progress, checkpoint
         As in `t_ils`.
@@ -90,7 +91,7 @@ def genetic(
     of = "(x, mrf, rng), such as moves.UniformJump()"
     mutation = UniformJump() if mutation is None else as_callable(mutation, "mutation", of)
     inner_iter = as_count(inner_iter, "inner_iter", 1)
-    options: TreeOptions = {"order": order, "bands": bands, "memory": memory, "threads": threads}
+    options: TreeOptions = {"order": order, "bands": bands, "width": width, "memory": memory, "threads": threads}
     trees = mrf.backend.search_trees if trees is None else trees
     mrf.backend.check_tree_set(trees, **options)
     limits = as_limits(maxiter, time_limit, callback, patience, progress=progress, default=_MAXITER)
@@ -98,7 +99,7 @@ def genetic(
     if checkpoint is not None:
         settings = {name: describe_part(part, name) for name, part in (("mutation", mutation), ("trees", trees))}
         settings |= {"population": population, "crossover": crossover, "inner_iter": inner_iter}
-        settings |= {"order": order, "bands": bands}
+        settings |= {"order": order, "bands": bands, "width": width}
     file, saved = open_checkpoint(checkpoint, "genetic", mrf, settings, {"population": population})
     run, generator = begin("genetic", mrf, x0, rng, limits, saved)
     with run:

@@ -31,6 +31,7 @@ class MethodKeywords(TypedDict, total=False):
     schedule: str
     temperatures: tuple[float, float] | None
     trees: Trees | None
+    width: int | None
     workers: int | None
 
 

@@ -16,6 +16,7 @@ def t_icm(
     trees: Trees | None = None,
     order: str = "fixed",
     bands: int | None = None,
+    width: int | None = None,
     maxiter: int | None = None,
     time_limit: float | None = None,
     callback: Callback | None = None,
@@ -41,6 +42,8 @@ def t_icm(
         default.
         "rows-columns": one line after the other, the paper's first set.
         "alternating": every second line at once, then the others, the paper's second.
+        "ribbons": `width` lines at a time, solved together, with borders drawn afresh for every sweep: by far the
+        strongest where labels are few. In 3-D bars of lines.
         "combs": a spine and every second line, more than half of the sites at once.
         Not of every grid: a periodic one, or a 2-D one with connectivity 2, has no "combs"; periodic ones with
         connectivity 2, and 3-D ones, have only the trees of graphs. Closed lines are solved but for one site.
@@ -55,6 +58,9 @@ def t_icm(
         The order of the trees in a sweep.
     bands : int, optional
         How many bands; the default depends on the model's size and labels alone.
+    width : int, optional
+        How many lines a ribbon has. A sweep takes labels**width operations per site, with 8 neighbours
+        labels**(width + 1): by default at most 256. A ribbon as wide as the grid is exact.
     maxiter, time_limit : optional
         The largest number of sweeps, and of seconds (overrun by one sweep at most, compilation left out).
     callback : function, optional
@@ -82,7 +88,7 @@ def t_icm(
     >>> res.x[5]
     array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1], dtype=int32)
     """
-    options: TreeOptions = {"order": order, "bands": bands, "memory": memory, "threads": threads}
+    options: TreeOptions = {"order": order, "bands": bands, "width": width, "memory": memory, "threads": threads}
     limits = as_limits(maxiter, time_limit, callback, progress=progress)
     if isinstance(mrf, TiledModel):
         return mrf.search_tiles("t_icm", split_start(x0)[0], as_generator(rng), limits, {**options, "trees": trees})

@@ -55,6 +55,7 @@ def t_ils(
     trees: Trees | None = None,
     order: str = "fixed",
     bands: int | None = None,
+    width: int | None = None,
     maxiter: int | None = None,
     max_backtracks: int | None = None,
     patience: int | None = None,
@@ -94,7 +95,7 @@ def t_ils(
         ``mrf.backend.tree_set(...)``. Sweeps alternate in direction: every second one has ``reverse=True``.
     inner_iter : int or None
         The number of sweeps after each jump, fewer if the local minimum is reached before; None goes on until it is.
-    trees, order, bands, memory, threads
+    trees, order, bands, width, memory, threads
         As in `t_icm`; the default is the paper's rows, then columns, and on a graph "trees".
     maxiter, time_limit : optional
         The largest number of jumps, and of seconds (overrun by one sweep at most, compilation left out); 1000 jumps
@@ -163,7 +164,7 @@ def t_ils(
     path = None if checkpoint is None else as_checkpoint_path(checkpoint)
     default = _MAXITER if max_backtracks is None else None
     limits = as_limits(maxiter, time_limit, callback, patience, progress=progress, default=default)
-    options: TreeOptions = {"order": order, "bands": bands, "memory": memory, "threads": threads}
+    options: TreeOptions = {"order": order, "bands": bands, "width": width, "memory": memory, "threads": threads}
     if isinstance(mrf, TiledModel):
         if checkpoint is not None or not isinstance(local_search, str):
             raise ValueError(
@@ -189,7 +190,7 @@ def t_ils(
     if checkpoint is not None:
         parts = {"jump": jump, "accept": accept, "local_search": local_search, "trees": chosen}
         settings = {name: describe_part(part, name) for name, part in parts.items()}
-        settings |= {"inner_iter": inner_iter, "order": order, "bands": bands}
+        settings |= {"inner_iter": inner_iter, "order": order, "bands": bands, "width": width}
 
     def search(x0: StartOrResult, rng: Seed, limits: Limits, threads: int | None, path: str | None) -> MAPResult:
         file, saved = open_checkpoint(path, "t_ils", mrf, settings)
@@ -197,7 +198,9 @@ def t_ils(
         ils = _Search(run, copy.deepcopy(jump), copy.deepcopy(accept), inner_iter, max_backtracks, generator, file)
         with run:
             ils.resume(saved)
-            prepared = mrf.backend.tree_set(chosen, order=order, bands=bands, memory=memory, threads=threads)
+            prepared = mrf.backend.tree_set(
+                chosen, order=order, bands=bands, width=width, memory=memory, threads=threads
+            )
             ils.trees = prepared if tree_set is None else tree_set
             ils.run(first=saved is None)
         return run.result()

@@ -59,10 +59,10 @@ class GraphBackend(GraphCosts):
             labels_across(flat, self.kernel_graph, numbers, seed, np.zeros(len(out), np.uint64), out)
 
     def check_tree_set(
-        self, trees: Trees | None, *, order: str, bands: int | None, memory: str, threads: int | None
+        self, trees: Trees | None, *, order: str, bands: int | None, width: int | None, memory: str, threads: int | None
     ) -> None:
         """Raise what `tree_set` would raise for these arguments, without its work."""
-        check_options(self, trees, order, bands, memory, threads)
+        check_options(self, trees, order, bands, width, memory, threads)
 
     def tree_set(
         self,
@@ -70,11 +70,12 @@ class GraphBackend(GraphCosts):
         *,
         order: str = "fixed",
         bands: int | None = None,
+        width: int | None = None,
         memory: str = "auto",
         threads: int | None = None,
     ) -> GraphTreeSet:
         """Trees prepared for exact search; `treefield.t_icm` explains the parameters."""
-        return tree_set(self, trees, order=order, bands=bands, memory=memory, threads=threads)
+        return tree_set(self, trees, order=order, bands=bands, width=width, memory=memory, threads=threads)
 
     def whole_tree(self) -> GraphForests:
         """All sites as one tree, solved exactly by one sweep; raises `CycleError` if there is a cycle."""

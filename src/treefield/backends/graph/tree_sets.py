@@ -25,7 +25,13 @@ _MOST_FORESTS = 16  # in a sweep; sites that are in none of them are trees by th
 
 
 def check_options(
-    costs: Labellings, trees: Trees | None, order: str, bands: int | None, memory: str, threads: int | None
+    costs: Labellings,
+    trees: Trees | None,
+    order: str,
+    bands: int | None,
+    width: int | None,
+    memory: str,
+    threads: int | None,
 ) -> None:
     """Raise for options that a tree set of a graph does not take, before any work."""
     as_choice(order, "order", ("fixed", "random"))
@@ -39,16 +45,25 @@ def check_options(
         as_site_lists(trees, costs.shape)
     if bands is not None:
         raise ValueError(f"bands={bands} goes with grids: a graph has no rows")
+    if width is not None:
+        raise ValueError(f"width={width} goes with grids: a graph has no rows")
     if memory == "low":
         raise ValueError('memory="low" goes with grids; on a graph leave it out')
 
 
 def tree_set(
-    costs: GraphCosts, trees: Trees | None, *, order: str, bands: int | None, memory: str, threads: int | None
+    costs: GraphCosts,
+    trees: Trees | None,
+    *,
+    order: str,
+    bands: int | None,
+    width: int | None,
+    memory: str,
+    threads: int | None,
 ) -> GraphTreeSet:
     """The tree set of that name, or of the given site-index arrays, for a graph model; None is "trees"."""
     trees = "trees" if trees is None else trees
-    check_options(costs, trees, order, bands, memory, threads)
+    check_options(costs, trees, order, bands, width, memory, threads)
     if isinstance(trees, str) and trees == "sites":
         return GraphSites(costs, order)
     return GraphForests(costs, order, trees if isinstance(trees, str) else as_site_lists(trees, costs.shape))

@@ -20,7 +20,13 @@ from treefield.backends.grid.regions import GridBoxes
 from treefield.backends.grid.tree_sets import check_options, tree_set, tree_set_bytes
 from treefield.protocols import Trees, TreeSet
 
-_LINES = ("bands", "rows-columns", "alternating", "sites")  # tree sets of lines; periodic grids lack the last
+_LINES = (
+    "bands",
+    "rows-columns",
+    "alternating",
+    "ribbons",
+    "sites",
+)  # tree sets of lines; periodic grids lack the last
 _DIAGONAL_WORK = 1.6  # measured: a sweep with diagonals, relative to one without
 
 
@@ -67,11 +73,11 @@ class LatticeBackend(GridCosts):
         return GridBoxes(self)
 
     def check_tree_set(
-        self, trees: Trees | None, *, order: str, bands: int | None, memory: str, threads: int | None
+        self, trees: Trees | None, *, order: str, bands: int | None, width: int | None, memory: str, threads: int | None
     ) -> None:
         """Raise what `tree_set` would raise for these arguments, without its work."""
         if self._are_lines(trees):
-            check_options(self, trees, order, bands, memory, threads)
+            check_options(self, trees, order, bands, width, memory, threads)
             return
         names = (*(self._line_names if self._has_line_sets else ()), *graph_trees.NAMES)
         neighbours = self.lattice.neighbours_text
@@ -81,11 +87,12 @@ class LatticeBackend(GridCosts):
                 f"trees of a grid with {neighbours} must be one of {listed}, or a list of site-index arrays, "
                 f"got {trees!r}"
             )
-        if bands is not None or memory == "low":
+        if bands is not None or width is not None or memory == "low":
             raise ValueError(
-                f'bands and memory="low" go with rows and columns, got trees={trees!r} on a grid with {neighbours}'
+                f'bands, width and memory="low" go with rows and columns, got trees={trees!r} on a grid with '
+                f"{neighbours}"
             )
-        graph_trees.check_options(self, trees, order, bands, memory, threads)
+        graph_trees.check_options(self, trees, order, bands, width, memory, threads)
 
     def tree_set(
         self,
@@ -93,14 +100,15 @@ class LatticeBackend(GridCosts):
         *,
         order: str = "fixed",
         bands: int | None = None,
+        width: int | None = None,
         memory: str = "auto",
         threads: int | None = None,
     ) -> TreeSet:
         """Trees prepared for exact search; `treefield.t_icm` explains the parameters."""
-        self.check_tree_set(trees, order=order, bands=bands, memory=memory, threads=threads)
+        self.check_tree_set(trees, order=order, bands=bands, width=width, memory=memory, threads=threads)
         if self._are_lines(trees):
-            return tree_set(self, trees, order=order, bands=bands, memory=memory, threads=threads)
-        return self._graph.tree_set(trees, order=order, bands=bands, memory=memory, threads=threads)
+            return tree_set(self, trees, order=order, bands=bands, width=width, memory=memory, threads=threads)
+        return self._graph.tree_set(trees, order=order, bands=bands, width=width, memory=memory, threads=threads)
 
     @property
     def _line_names(self) -> tuple[str, ...]:

@@ -16,12 +16,13 @@ from treefield.validation import as_count, as_flat_labels
 if TYPE_CHECKING:
     from treefield.kernels.grid.packing import Lines, NaturalCosts
     from treefield.kernels.grid.profiles import Profile
-    from treefield.kernels.grid.ribbons import Labels, Ribbons
+    from treefield.kernels.grid.ribbon_costs import Labels, Ribbons
     from treefield.kernels.rules.rule import Rule
 
 _USUAL_STATES = 256  # of a ribbon whose width is not given
 _MOST_BYTES = 2**30  # of one thread's workspace
 _FEW_BYTES = {"auto": 2**25, "low": 2**21}  # a workspace that needs more is split into segments
+_KEPT_LINES = 2**16  # in all layouts that are kept
 _SERIAL_BELOW = 500_000  # sites x states of a sweep: with less, threads cost more than they bring
 
 
@@ -80,9 +81,8 @@ class _Bar:
         self.axis, self.length = axis, costs.shape[axis]
         self.shape, self.periodic = cross_shape(costs.shape, axis), cross_shape(costs.periodic, axis)
         largest = [n - ring for n, ring in zip(self.shape, self.periodic, strict=True)]
-        if len(largest) == 1:
-            self.sizes = (min(width, largest[0]),)
-        else:
+        self.sizes: tuple[int, ...] = (min(width, largest[0]),)
+        if len(largest) == 2:
             first = min(math.isqrt(width), largest[0])
             second = min(width // first, largest[1])
             self.sizes = (min(width // second, largest[0]), second)
@@ -164,9 +164,7 @@ class RibbonSet:
         drawn = rng.integers(1, np.array(limits) + 1)
         return tuple(int(d) if moves else size for d, size, moves in zip(drawn, bar.sizes, free, strict=True))
 
-    def _solve(
-        self, flat: np.ndarray, bar: _Bar, layout: Layout, groups: np.ndarray, start: int, check: bool
-    ) -> None:
+    def _solve(self, flat: np.ndarray, bar: _Bar, layout: Layout, groups: np.ndarray, start: int, check: bool) -> None:
         from treefield.kernels.grid.ribbons import solve_ribbons
 
         ribbons = layout.ribbons._replace(start=start)
@@ -181,7 +179,7 @@ class RibbonSet:
     def _layout(self, bar: _Bar, offsets: tuple[int, ...]) -> Layout:
         key = bar.axis, offsets
         if key not in self._layouts:
-            if len(self._layouts) * self.costs.size > _KEPT_SITES:
+            if sum(len(layout.lines.sites) for layout in self._layouts.values()) > _KEPT_LINES:
                 self._layouts.clear()
             self._layouts[key] = _lay_out(self.costs, bar, offsets)
         return self._layouts[key]
@@ -199,9 +197,6 @@ class RibbonSet:
         with as_compile_time():
             bar = self._bars[0]
             self._solve(np.zeros(0, np.int32), bar, self._layout(bar, bar.sizes), np.zeros(0, np.int64), 0, True)
-
-
-_KEPT_SITES = 2**24  # in all layouts that are kept
 
 
 def _stores_decisions(costs: GridCosts) -> bool:
@@ -231,7 +226,7 @@ def _workspace_bytes(costs: GridCosts, bar: _Bar, memory: str) -> int:
 
 def _new_workspace(costs: GridCosts, bar: _Bar, memory: str) -> tuple[Profile, Labels]:
     from treefield.kernels.grid.profiles import ROLES, Profile
-    from treefield.kernels.grid.ribbons import Labels
+    from treefield.kernels.grid.ribbon_costs import Labels
     from treefield.kernels.simd.arrays import aligned, zeros
 
     labels, dtype, segment = costs.n_labels, costs.dtype, _segment_steps(costs, bar, memory)
@@ -251,14 +246,14 @@ def _new_workspace(costs: GridCosts, bar: _Bar, memory: str) -> tuple[Profile, L
         out=aligned(labels * LANES, dtype),
         states=aligned(LANES, np.int32),
     )
-    found = Labels(*(aligned(bar.steps * LANES, np.int32) for _ in range(2)), np.zeros(bar.steps, np.uint8))
-    return profile, found
+    old, new = (aligned(bar.steps * LANES, np.int32) for _ in range(2))
+    return profile, Labels(old, new, np.zeros(bar.steps, np.uint8))
 
 
 def _lay_out(costs: GridCosts, bar: _Bar, offsets: tuple[int, ...]) -> Layout:
     """Where the ribbons along an axis lie, the first of them ending at the offsets."""
     from treefield.kernels.grid.packing import NaturalCosts
-    from treefield.kernels.grid.ribbons import Ribbons
+    from treefield.kernels.grid.ribbon_costs import Ribbons
 
     numbers, phases = _groups(bar, offsets)
     grid = costs.kernel_grid()
@@ -280,9 +275,7 @@ def _lay_out(costs: GridCosts, bar: _Bar, offsets: tuple[int, ...]) -> Layout:
         start=0,
     )
     axis_weights = grid.weights[directions] if grid.uniform else grid.weights[:0]
-    natural = NaturalCosts(
-        costs.flat_unary, forbidden_in_dtype(costs, 1.0), grid.weights, axis_weights, grid.uniform
-    )
+    natural = NaturalCosts(costs.flat_unary, forbidden_in_dtype(costs, 1.0), grid.weights, axis_weights, grid.uniform)
     return Layout(lines, ribbons, natural, phases, np.zeros(len(numbers) // bar.rows))
 
 
@@ -292,19 +285,15 @@ def _groups(bar: _Bar, offsets: tuple[int, ...]) -> tuple[np.ndarray, list[np.nd
     Ribbons of one phase do not touch: along each axis across, their colours alternate, with a third colour for the last
     of an odd number of ribbons around a periodic axis.
     """
-    coordinates, colours = zip(
-        *(
-            _cut(n, size, offset, ring)
-            for n, size, offset, ring in zip(bar.shape, bar.sizes, offsets, bar.periodic, strict=True)
-        ),
-        strict=True,
-    )
-    if len(coordinates) == 1:
-        members, colour = coordinates[0], colours[0]
-    else:
-        first, second = coordinates[0][:, None, :, None], coordinates[1][None, :, None, :]
+    across = zip(bar.shape, bar.sizes, offsets, bar.periodic, strict=True)
+    cuts = [_cut(n, size, offset, ring=bool(ring)) for n, size, offset, ring in across]
+    members, colour = cuts[0]
+    if len(cuts) == 2:
+        (rows, row_colour), (columns, column_colour) = cuts
+        first, second = rows[:, None, :, None], columns[None, :, None, :]
         members = np.where((first >= 0) & (second >= 0), first * bar.shape[1] + second, -1).reshape(-1, bar.rows)
-        colour = (colours[0][:, None] + colours[1]).reshape(-1) % (1 + max(c.max() for c in colours) or 1)
+        number = 1 + max(row_colour.max(), column_colour.max())
+        colour = (row_colour[:, None] + column_colour).reshape(-1) % number
     numbers, phases, count = [], [], 0
     for phase in np.unique(colour):
         own = members[colour == phase]
@@ -317,7 +306,7 @@ def _groups(bar: _Bar, offsets: tuple[int, ...]) -> tuple[np.ndarray, list[np.nd
     return np.concatenate(numbers), phases
 
 
-def _cut(n: int, size: int, offset: int, ring: bool) -> tuple[np.ndarray, np.ndarray]:
+def _cut(n: int, size: int, offset: int, *, ring: bool) -> tuple[np.ndarray, np.ndarray]:
     """The coordinates of each part of an axis that is cut into parts of that size, -1 beyond its ends; and colours."""
     if ring:
         count = -(-n // size)
@@ -333,9 +322,7 @@ def _cut(n: int, size: int, offset: int, ring: bool) -> tuple[np.ndarray, np.nda
     return coordinates, colours
 
 
-def _edges(
-    costs: GridCosts, bar: _Bar, numbers: np.ndarray, lines: Lines
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _edges(costs: GridCosts, bar: _Bar, numbers: np.ndarray, lines: Lines) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Which edges lead to sites of the same ribbon that entered before, and which to sites outside.
 
     Returns the role, direction and distance of each kind of the former, and the masks `inside` and `outside`.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -12,17 +11,25 @@ from treefield.backends.grid import schedules
 from treefield.backends.grid.costs import GridCosts
 from treefield.backends.grid.forests import GridForests, combs
 from treefield.backends.grid.lines import AxisLines, WorkSpace
+from treefield.backends.grid.ribbons import RibbonSet, as_width
+from treefield.backends.grid.threads import Workers
 from treefield.backends.shared import as_site_lists
 from treefield.protocols import Trees, TreeSet
 from treefield.validation import as_choice, as_count, as_flat_labels, as_thread_count
 
-NAMES = ("bands", "rows-columns", "alternating", "combs", "sites")
+NAMES = ("bands", "rows-columns", "alternating", "ribbons", "combs", "sites")
 _SERIAL_STEPS = 2  # per thread: for so few, waking the threads takes longer than it saves
 _SERIAL_BELOW = 200_000  # sites x labels of a sweep: with less, threads cost more than they bring
 
 
 def check_options(
-    costs: GridCosts, trees: Trees | None, order: str, bands: int | None, memory: str, threads: int | None
+    costs: GridCosts,
+    trees: Trees | None,
+    order: str,
+    bands: int | None,
+    width: int | None,
+    memory: str,
+    threads: int | None,
 ) -> None:
     """Refuse what does not make a tree set of a grid model, before any work."""
     as_choice(order, "order", ("fixed", "random"))
@@ -36,17 +43,31 @@ def check_options(
         as_count(bands, "bands", 1)
         if name != "bands":
             raise ValueError(f'bands={bands} goes with trees="bands", got trees={trees!r}')
+    if width is not None:
+        as_count(width, "width", 1)
+        if name != "ribbons":
+            raise ValueError(f'width={width} goes with trees="ribbons", got trees={trees!r}')
+        as_width(costs, width, memory)
     if memory == "low" and name in (None, "combs", "sites"):
-        raise ValueError(f'memory="low" goes with trees="bands", "rows-columns" or "alternating", got trees={trees!r}')
+        raise ValueError(
+            f'memory="low" goes with trees="bands", "rows-columns", "alternating" or "ribbons", got trees={trees!r}'
+        )
     if order == "random" and name == "sites":
         raise ValueError('order="random" does not go with trees="sites", which are updated in raster order')
 
 
 def tree_set(
-    costs: GridCosts, trees: Trees | None, *, order: str, bands: int | None, memory: str, threads: int | None
+    costs: GridCosts,
+    trees: Trees | None,
+    *,
+    order: str,
+    bands: int | None,
+    width: int | None,
+    memory: str,
+    threads: int | None,
 ) -> TreeSet:
     """The tree set of that name, or of the given site-index arrays, for a grid model."""
-    check_options(costs, trees, order, bands, memory, threads)
+    check_options(costs, trees, order, bands, width, memory, threads)
     trees = "bands" if trees is None else trees
     if not isinstance(trees, str):
         return GridForests(costs, as_site_lists(trees, costs.shape), order=order)
@@ -54,6 +75,8 @@ def tree_set(
         return GridForests(costs, combs(costs.shape), order=order)
     if trees == "sites":
         return GridSites(costs)
+    if trees == "ribbons":
+        return RibbonSet(costs, width, order=order, memory=memory, threads=as_thread_count(threads))
     axes = range(len(costs.shape) - 1, -1, -1)  # rows first, as in the paper
     if trees == "bands":
         plans = [schedules.bands(costs.shape, axis, costs.n_labels, bands, costs.periodic) for axis in axes]
@@ -95,8 +118,7 @@ class LineSet:
         self.order = order
         self.has_all_cores = True  # if not, other threads need the cores: sweep with one
         self._axes = axes
-        self._threads = threads
-        self._pool = self._new_pool() if threads > 1 else None
+        self._workers = Workers(threads)
         self._forward = [self._order(axis, None) for axis in axes]
         self._backward = [
             [[steps[::-1].copy() for steps in queues] for queues in order[::-1]] for order in self._forward
@@ -106,9 +128,6 @@ class LineSet:
         self._parts = [
             np.array_split(np.arange(len(axis.plan.lines)), share) for axis, share in zip(axes, shares, strict=True)
         ]
-
-    def _new_pool(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(self._threads - 1, thread_name_prefix="treefield")
 
     def sweep(
         self, x: np.ndarray, rng: np.random.Generator | None = None, check: bool = True, reverse: bool = False
@@ -130,28 +149,19 @@ class LineSet:
     def _order(self, axis: AxisLines, rng: np.random.Generator | None) -> schedules.Phases:
         """The schedule's phases, each with its queues; without threads all in one queue, in an order they allow."""
         phases = axis.plan.phases(rng)
-        return phases if self._pool else [[np.concatenate([steps for queues in phases for steps in queues])]]
+        return (
+            phases if self._workers.count > 1 else [[np.concatenate([steps for queues in phases for steps in queues])]]
+        )
 
     def _map(self, work: Callable[..., None], flat: np.ndarray, parts: list[np.ndarray]) -> None:
-        """`work(flat, steps, queue=number)` for every part, shared out among this thread and those of the pool."""
+        """`work(flat, steps, queue=number)` for every part, shared out among threads."""
 
-        def share(first: int, stride: int = self._threads) -> None:
-            for number in range(first, len(parts), stride):
+        def solve(numbers: np.ndarray, thread: int) -> None:
+            for number in numbers.tolist():
                 work(flat, parts[number], queue=number)
 
-        few = len(parts) == 1 or sum(map(len, parts)) <= _SERIAL_STEPS * self._threads
-        if self._pool is None or not self.has_all_cores or few:
-            share(0, 1)
-            return
-        try:
-            futures = [self._pool.submit(share, first) for first in range(1, self._threads)]
-            share(0)
-            for future in futures:
-                future.result()
-        except BaseException:  # an interrupt must not leave threads writing
-            pool, self._pool = self._pool, self._new_pool()
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+        few = sum(map(len, parts)) <= _SERIAL_STEPS * self._workers.count
+        self._workers.share(solve, np.arange(len(parts)), all_threads=self.has_all_cores and not few)
 
 
 class RingSet:

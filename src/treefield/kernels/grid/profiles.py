@@ -15,7 +15,6 @@ from numba import types
 from treefield.kernels.rules.rule import (
     add_edge_cost,
     argmin_given,
-    label_count,
     lane_rule_of,
     message,
     prepare,
