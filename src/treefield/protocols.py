@@ -90,6 +90,15 @@ class TreeSet(Sweeps, Protocol):
     has_all_cores: bool  # False while another thread needs a core: sweep with one thread
 
 
+class WideTrees(NamedTuple):
+    """A tree set that is stronger than the usual one, and slower."""
+
+    trees: str
+    width: int
+    states: float  # at each step of its exact search
+    work: float  # of a sweep, in sites x labels
+
+
 class DualMessages(NamedTuple):
     """The messages of a dual. That of another model can start from them: no messages make a bound untrue."""
 
@@ -243,6 +252,10 @@ class Backend(Labels, Protocol):
     @property
     def sweep_work(self) -> float:
         """The work of a sweep over the trees, in sites x labels."""
+
+    @property
+    def wider_trees(self) -> list[WideTrees]:
+        """The tree sets that a search should try besides `search_trees`, the narrowest first."""
 
     @property
     def dual_work(self) -> float | None:

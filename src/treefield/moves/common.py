@@ -9,7 +9,7 @@ import numpy as np
 from treefield.protocols import CountsWork, HasState, Jump, Model
 from treefield.validation import as_count, as_labelling, as_real_scalar
 
-_ACCEPT_WORK = 4.0  # work of an acceptance for every site, in labels
+ACCEPT_WORK = 4.0  # work of an acceptance for every site, in labels
 _TRIALS = 64  # changes that temperatures are derived from, and the most labellings that are drawn for them
 _RANGE = 30.0  # the hot temperature over the cold one: best on Ising, stereo and grey values alike
 
@@ -30,7 +30,7 @@ def call_jump(jump: Jump, x: np.ndarray, mrf: Model, rng: np.random.Generator, n
 
 def total_work(jump: Jump, mrf: Model, sweeps: int) -> float:
     """The work of an iteration, in sites x labels and never in seconds: the jump, the sweeps and the acceptance."""
-    return own_work(jump, mrf) + sweeps * mrf.backend.sweep_work + _ACCEPT_WORK * mrf.size
+    return own_work(jump, mrf) + sweeps * mrf.backend.sweep_work + ACCEPT_WORK * mrf.size
 
 
 def own_work(jump: Jump, mrf: Model) -> float:

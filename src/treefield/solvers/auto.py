@@ -19,15 +19,15 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from treefield.moves.accept import PerComponent
-from treefield.moves.common import total_work
-from treefield.moves.mixed import MixedJump
 from treefield.protocols import Dual, Limits, Model, Seed, StartOrResult, TreeSet
 from treefield.results import MAPResult, Status, amend_result
 from treefield.solvers.checkpoint import as_saved_labelling, compact_labellings, open_checkpoint
 from treefield.solvers.run import Run, begin, split_start
+from treefield.solvers.steps import Steps, usual_steps
 from treefield.validation import as_count, as_fields, as_real_scalar, as_thread_count
 
 _DUAL_ITERATIONS = 4  # in a round
+_FIRST_SWEEPS = 8.0  # before the dual starts, wide trees whose sweep takes at most so many usual ones
 _DUAL, _SWEEP, _JUMP = 0.8, 0.6, 10.0  # nanoseconds per site: of an iteration and a sweep by label, of jump and merge
 _WINDOW = 5  # rounds: if within these the dual has not closed
 _CLOSER = 0.005  # of the gap, it is refined, or rests
@@ -61,7 +61,8 @@ def search_auto(
         if dual is not None and messages is not None and saved is None:
             dual.start_from(messages)
         trees = mrf.backend.tree_set(mrf.backend.search_trees, memory=memory, threads=threads)
-        search = _AutoSearch(run, dual, trees, generator)
+        steps = Steps(usual_steps(mrf, trees, memory, threads))
+        search = _AutoSearch(run, dual, trees, steps, generator)
         if saved is not None:
             run.resume(saved, generator, search.restore)
         with ThreadPoolExecutor(1, thread_name_prefix="treefield") as pool:
@@ -78,20 +79,23 @@ def search_auto(
 class _AutoSearch:
     """The state of the search between its rounds."""
 
-    def __init__(self, run: Run, dual: Dual | None, trees: TreeSet, rng: np.random.Generator) -> None:
-        self._run, self._mrf, self._trees, self._rng = run, run.mrf, trees, rng
-        self._jump, self._accept = MixedJump(), PerComponent()
+    def __init__(self, run: Run, dual: Dual | None, trees: TreeSet, steps: Steps, rng: np.random.Generator) -> None:
+        self._run, self._mrf, self._trees, self._steps, self._rng = run, run.mrf, trees, steps, rng
+        self._accept = PerComponent()
         self._sweeps = 0
         self.idle = 0  # rounds since the energy or the bound improved
         self._gap = math.inf  # when the bound last did
-        self._dual = None if dual is None else _DualSide(dual, self._mrf)
+        self._dual = None if dual is None else _DualSide(dual, self._mrf, yields=len(steps.steps) > 1)
         self._budget = _JumpBudget(self._mrf)
+        dual_work = self._mrf.backend.dual_work
+        per_iteration = self._mrf.size * self._mrf.n_labels if dual_work is None else dual_work
+        self._dual_work = _DUAL_ITERATIONS * per_iteration
         self._suggested = run.x if dual is None else run.x.copy()  # all that the dual has suggested, merged
 
     def round(self, pool: ThreadPoolExecutor | None) -> None:
         """One round of both sides."""
         run, dual = self._run, self._dual
-        change = 0.0 if run.nit > 0 else self._descend(run.x)
+        change = self._begin() if run.nit == 0 else 0.0
         if dual is not None and (not dual.is_due(run.nit) or run.is_out_of_time()):
             dual = None  # without time, the first round is one sweep
         iterations = None
@@ -104,18 +108,19 @@ class _AutoSearch:
             self._dual.decoded = None
         jumped = 0.0
         while self._budget.allows_another() and not run.should_truncate():
-            jumped += self._jump_once()
+            jumped += self._take_step(is_shared=dual is not None)
         change += suggested + jumped
         if dual is not None:
             run.bound = dual.iterate(run.should_truncate) if iterations is None else iterations.result()
             run.margin = dual.margin
             dual.learn(run.energy + change, run.nit, -suggested, -jumped)
+            self._steps.total += self._dual_work
         run.record(change)
         self.idle = 0 if run.has_gained or self._has_gap_closed() else self.idle + 1
 
     def state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
         """The numbers and arrays that a checkpoint keeps in addition to the run."""
-        numbers = {"sweeps": self._sweeps, "idle": self.idle, "gap": self._gap, "jump": self._jump.get_state()}
+        numbers = {"sweeps": self._sweeps, "idle": self.idle, "gap": self._gap, "steps": self._steps.get_state()}
         if self._dual is None:
             decoded, messages = None, np.zeros(0, np.uint8)
         else:
@@ -128,18 +133,18 @@ class _AutoSearch:
 
     def restore(self, numbers: object, arrays: dict[str, np.ndarray]) -> None:
         """Restore a state that `state` returned, or raise an error."""
-        names = ["sweeps", "idle", "gap", "jump", "has_decoded"]
+        names = ["sweeps", "idle", "gap", "steps", "has_decoded"]
         if self._dual is None:
-            sweeps, idle, gap, jump, has_decoded = as_fields(numbers, "search", *names)
+            sweeps, idle, gap, steps, has_decoded = as_fields(numbers, "search", *names)
         else:
-            sweeps, idle, gap, jump, has_decoded, dual = as_fields(numbers, "search", *names, "dual")
+            sweeps, idle, gap, steps, has_decoded, dual = as_fields(numbers, "search", *names, "dual")
             self._dual.restore(dual, arrays["messages"], self._run.nit)
             decoded = as_saved_labelling(arrays["decoded"][0], self._mrf, "decoded")
             self._dual.decoded = decoded if has_decoded is True else None
             np.copyto(self._suggested, as_saved_labelling(arrays["suggested"][0], self._mrf, "suggested"))
         self._sweeps, self.idle = as_count(sweeps, "sweeps"), as_count(idle, "idle")
         self._gap = as_real_scalar(gap, "gap", infinite=True)
-        self._jump.set_state(jump)
+        self._steps.set_state(steps)
 
     def _has_gap_closed(self) -> bool:
         """Whether the gap has closed by a share since the last time it had: a bound may creep for ever."""
@@ -159,14 +164,33 @@ class _AutoSearch:
         self._accept(self._mrf, self._suggested, decoded, self._rng)
         return self._accept(self._mrf, self._run.x, self._suggested, self._rng) or 0.0
 
-    def _jump_once(self) -> float:
-        """Jump, sweep and accept; returns the change of the energy."""
-        y = self._jump(self._run.x, self._mrf, self._rng)
-        self._descend(y)
-        change = self._accept(self._mrf, self._run.x, y, self._rng) or 0.0
-        spent = total_work(self._jump, self._mrf, 1)
-        self._jump.learn(max(0.0, -change), spent)
-        self._budget.record(spent)
+    def _begin(self) -> float:
+        """The first sweeps, before the dual has started: usual trees, then wider ones if these are cheap."""
+        change = self._descend(self._run.x)
+        self._steps.total += self._mrf.backend.sweep_work
+        for number, step in enumerate(self._steps.steps):
+            if (
+                step.jump is None
+                and step.work <= _FIRST_SWEEPS * self._mrf.backend.sweep_work
+                and not self._run.should_truncate()
+            ):
+                self._run.record(change, iterations=0)
+                change = self._take(number)
+        return change
+
+    def _take_step(self, *, is_shared: bool) -> float:
+        """Take the step that seems to pay most; returns the change of the energy."""
+        number = self._steps.choose(self._rng, is_shared=is_shared)
+        change = self._take(number)
+        self._budget.record(self._steps.steps[number].work)
+        return change
+
+    def _take(self, number: int) -> float:
+        self._sweeps += 1
+        change = self._steps.steps[number].take(
+            self._run.x, self._rng, reverse=self._sweeps % 2 == 0, has_all_cores=self._trees.has_all_cores
+        )
+        self._steps.learn(number, max(0.0, -change))
         return change
 
 
@@ -199,10 +223,13 @@ class _JumpBudget:
 
 
 class _DualSide:
-    """The dual, the labelling that it decoded last, and the rounds in which it rests."""
+    """The dual, the labelling that it decoded last, and the rounds in which it rests.
 
-    def __init__(self, dual: Dual, mrf: Model) -> None:
-        self._dual = dual
+    If it `yields`, it rests whenever it hardly closes the gap; otherwise only while jumps do better.
+    """
+
+    def __init__(self, dual: Dual, mrf: Model, *, yields: bool) -> None:
+        self._dual, self._yields = dual, yields
         self.decoded: np.ndarray | None = None
         self._x = np.empty(mrf.shape, np.int32)
         self._bound = -math.inf
@@ -263,7 +290,7 @@ class _DualSide:
             self._rest = 0
         elif self._dual.refine(energy - self._bound):
             self._won.clear()
-        elif own >= other:
+        elif own >= other and not self._yields:
             self._rest = 0
         else:
             self._rest = min(max(1, 2 * self._rest), _LONGEST_REST)

@@ -11,7 +11,7 @@ from treefield.backends.graph.messages import GraphBeliefs, message_bytes
 from treefield.backends.graph.regions import GraphBalls
 from treefield.backends.graph.site_costs import SiteSampler
 from treefield.backends.graph.tree_sets import ForestSampler, GraphForests, GraphTreeSet, check_options, tree_set
-from treefield.protocols import Trees
+from treefield.protocols import Trees, WideTrees
 from treefield.validation import as_flat_input
 
 
@@ -93,6 +93,11 @@ class GraphBackend(GraphCosts):
     def sweep_work(self) -> float:
         """The work of a sweep over the trees, in sites x labels."""
         return 4.0 * len(self.unary) * max(1.0, self.n_labels / 16 if self.joined.has_tables else 1.0)
+
+    @property
+    def wider_trees(self) -> list[WideTrees]:
+        """The tree sets that a search should try besides `search_trees`, the narrowest first."""
+        return []
 
     @property
     def dual_work(self) -> float:

@@ -12,9 +12,10 @@ from treefield.backends.grid.lines import solve_lines_alone
 from treefield.backends.grid.marginals import LineMarginals
 from treefield.backends.grid.messages import GridBeliefs
 from treefield.backends.grid.regions import GridBoxes
+from treefield.backends.grid.ribbons import search_widths
 from treefield.backends.grid.sampler import Checkerboard
 from treefield.backends.grid.tree_sets import check_options, tree_set, tree_set_bytes
-from treefield.protocols import Trees, TreeSet
+from treefield.protocols import Trees, TreeSet, WideTrees
 from treefield.validation import as_flat_input
 
 
@@ -109,6 +110,11 @@ class GridBackend(GridCosts):
     def sweep_work(self) -> float:
         """The work of a sweep over the trees, in sites x labels."""
         return float(len(self.shape) * self.size * self.n_labels)
+
+    @property
+    def wider_trees(self) -> list[WideTrees]:
+        """The tree sets that a search should try besides `search_trees`, the narrowest first."""
+        return search_widths(self)
 
     @property
     def has_few_edges(self) -> bool:

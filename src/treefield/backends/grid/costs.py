@@ -194,9 +194,12 @@ class GridCosts(Labellings):
 
     def best_labels(self) -> np.ndarray:
         """Each site's label of least unary cost."""
-        x = np.empty(self.shape, np.int32)
+        x = np.zeros(self.shape, np.int32)
         for i, costs in enumerate(self.unary):
-            x[i] = costs.argmin(axis=-1)
+            if self.n_labels != 2:
+                x[i] = costs.argmin(axis=-1)
+            else:  # NumPy's argmin takes its time for each site
+                np.less(costs[..., 1], costs[..., 0], out=x[i], casting="unsafe")
         return x
 
     def random_labels(self, rng: np.random.Generator, sites: np.ndarray | None = None) -> np.ndarray:

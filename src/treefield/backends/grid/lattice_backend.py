@@ -17,8 +17,9 @@ from treefield.backends.grid.costs import GridCosts
 from treefield.backends.grid.lines import solve_lines_alone
 from treefield.backends.grid.marginals import LineMarginals
 from treefield.backends.grid.regions import GridBoxes
+from treefield.backends.grid.ribbons import search_widths
 from treefield.backends.grid.tree_sets import check_options, tree_set, tree_set_bytes
-from treefield.protocols import Trees, TreeSet
+from treefield.protocols import Trees, TreeSet, WideTrees
 
 _LINES = (
     "bands",
@@ -132,6 +133,11 @@ class LatticeBackend(GridCosts):
         if not self._has_line_sets:
             return self._graph.sweep_work
         return _DIAGONAL_WORK * lines if self.lattice.connectivity == 2 else lines
+
+    @property
+    def wider_trees(self) -> list[WideTrees]:
+        """The tree sets that a search should try besides `search_trees`, the narrowest first."""
+        return search_widths(self) if self._has_line_sets else self._graph.wider_trees
 
     def search_bytes(self) -> dict[tuple[str, str | None], int]:
         """Memory for tree sets and the dual, roughly, by (memory, arithmetic): the fastest first."""

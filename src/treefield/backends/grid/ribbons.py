@@ -11,6 +11,7 @@ from treefield.backends.grid.costs import GridCosts
 from treefield.backends.grid.lines import forbidden_in_dtype, locate
 from treefield.backends.grid.schedules import LANES, Schedule, cross_shape
 from treefield.backends.grid.threads import Workers
+from treefield.protocols import WideTrees
 from treefield.validation import as_count, as_flat_labels
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from treefield.kernels.rules.rule import Rule
 
 _USUAL_STATES = 256  # of a ribbon whose width is not given
+_SEARCH_STATES = 2.0**4, 2.0**6, 2.0**8, 2.0**10, 2.0**12, 2.0**14  # of the ribbons that a search tries
+_MOST_LABELS = 8  # where a search tries ribbons at all: beyond, lines and the dual do better
 _MOST_BYTES = 2**30  # of one thread's workspace
 _FEW_BYTES = {"auto": 2**25, "low": 2**21}  # a workspace that needs more is split into segments
 _KEPT_LINES = 2**16  # in all layouts that are kept
@@ -33,6 +36,31 @@ def usual_width(costs: GridCosts, states: float = _USUAL_STATES) -> int:
         return 1
     width = int(math.log(states) / math.log(costs.n_labels) + 1e-9) - extra
     return max(1, min(width, _widest(costs)))
+
+
+def search_widths(costs: GridCosts) -> list[WideTrees]:
+    """The ribbons that a search should try."""
+    if not 2 <= costs.n_labels <= _MOST_LABELS:
+        return []
+    widths = sorted({usual_width(costs, states) for states in _SEARCH_STATES} - {1})
+    return [
+        WideTrees("ribbons", width, _most_states(costs, width), _sweep_work(costs, width))
+        for width in widths
+        if profile_bytes(costs, width) <= _MOST_BYTES
+    ]
+
+
+def _most_states(costs: GridCosts, width: int) -> float:
+    return float(costs.n_labels) ** max(_Bar(costs, axis, width).queue for axis in range(len(costs.shape)))
+
+
+def _sweep_work(costs: GridCosts, width: int) -> float:
+    """The work of a sweep, in sites x labels: measured, relative to a sweep over lines."""
+    site, state = (6.6, 0.1) if costs.n_labels == 2 else (12.0, 0.6)
+    axes = len(costs.shape)
+    return costs.size * sum(
+        site + state * float(costs.n_labels) ** _Bar(costs, axis, width).queue for axis in range(axes)
+    )
 
 
 def as_width(costs: GridCosts, width: int | None, memory: str) -> int:
