@@ -1,7 +1,7 @@
 """The steps of the search of ``minimize(method="auto")``, and which of them pays, learnt from the run.
 
 A step sweeps wide trees, or jumps, sweeps and takes the components that do not raise the energy. Wide trees find what
-narrow ones cannot, and cost more. A step is first tried when the search has done as much work as it takes; then it is
+narrow ones cannot, and cost more. A step is first tried when it takes a small share of the work done so far; then it is
 used the more often the more energy it has lately won per unit of work.
 """
 
@@ -25,6 +25,7 @@ _NOTHING = 1e-200  # a rate below is that of steps that have long won nothing
 _JUMPS_FROM = 50  # states: narrower trees do not mend what large jumps destroy
 _SWEEPS = 2  # after a jump
 _RESTART_SWEEPS = 4  # after a jump to random labels
+_TRIAL_SHARE = 0.3  # of the work so far: a step that takes more is not tried yet
 _WIDE_SHARE = 0.25  # of the work, for wide trees while the dual is at work
 
 
@@ -94,7 +95,7 @@ class Steps:
         if is_shared and self.wide > _WIDE_SHARE * self.total:
             return 0
         works = np.array([step.work for step in self.steps])
-        new = np.flatnonzero((self.uses == 0) & (works <= self.total))
+        new = np.flatnonzero((self.uses == 0) & (works <= _TRIAL_SHARE * self.total))
         if len(new):
             return int(new[0])
         odds = np.where(self.uses > 0, 1 / works, 0.0)

@@ -24,7 +24,7 @@ _USUAL_STATES = 256  # of a ribbon whose width is not given
 _SEARCH_STATES = 2.0**4, 2.0**6, 2.0**8, 2.0**10, 2.0**12, 2.0**14  # of the ribbons that a search tries
 _MOST_LABELS = 8  # where a search tries ribbons at all: beyond, lines and the dual do better
 _MOST_BYTES = 2**30  # of one thread's workspace
-_FEW_BYTES = {"auto": 2**25, "low": 2**21}  # a workspace that needs more is split into segments
+_FEW_BYTES = {"auto": 2**26, "low": 2**21}  # a workspace that needs more is split into segments
 _KEPT_LINES = 2**16  # in all layouts that are kept
 _SERIAL_BELOW = 500_000  # sites x states of a sweep: with less, threads cost more than they bring
 
@@ -43,11 +43,8 @@ def search_widths(costs: GridCosts) -> list[WideTrees]:
     if not 2 <= costs.n_labels <= _MOST_LABELS:
         return []
     widths = sorted({usual_width(costs, states) for states in _SEARCH_STATES} - {1})
-    return [
-        WideTrees("ribbons", width, _most_states(costs, width), _sweep_work(costs, width))
-        for width in widths
-        if profile_bytes(costs, width) <= _MOST_BYTES
-    ]
+    found = {_most_states(costs, width): width for width in widths if profile_bytes(costs, width) <= _MOST_BYTES}
+    return [WideTrees("ribbons", width, states, _sweep_work(costs, width)) for states, width in found.items()]
 
 
 def _most_states(costs: GridCosts, width: int) -> float:
