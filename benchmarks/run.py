@@ -21,6 +21,7 @@ import limits
 import measure
 import pictures
 import record
+import ribbons
 import scale
 import search
 import speed
@@ -33,6 +34,12 @@ SECTIONS = {
         speed.threads,
         speed.memory,
         growth.growth,
+        ribbons.ribbons,
+        ribbons.ribbon_sweeps,
+        ribbons.ising_search,
+        ribbons.small_glasses,
+        ribbons.potts_glasses,
+        ribbons.many_labels_unharmed,
         search.merge,
         search.anneal,
         search.best,

@@ -9,6 +9,7 @@ from skimage import color, data
 import treefield as tf
 from treefield.cli.previews import draw_disparities, draw_regions
 from treefield_reproduce.experiments import run_experiment
+from treefield_reproduce.problems import ising_field
 from treefield_reproduce.runner import QUICK, Runner
 
 IMAGES = pathlib.Path(__file__).resolve().parent / "images"
@@ -85,6 +86,43 @@ def explained():
         (IMAGES / f"{name}.png").write_bytes(trees.files[f"{name}.png"])
 
 
+def ribbons():
+    """A tree, a comb and a ribbon inside a grid; energies of sweeps over ribbons."""
+    import matplotlib.pyplot as plt
+
+    rows, columns = 9, 14
+    sites = [(i, j) for i in range(rows) for j in range(columns)]
+    comb = {(i, j) for i, j in sites if i % 2 == 0 or j == 0}
+    ribbon = {(i, j) for i, j in sites if 3 <= i < 7}
+    profile = {(i, j) for i, j in ribbon if (j == 6 and i > 4) or (j == 7 and i <= 4)}
+    figure, axes = plt.subplots(1, 4, figsize=(15, 2.9), width_ratios=[1, 1, 1, 1.25], layout="constrained")
+    panels = {"a row": {(4, j) for j in range(columns)}, "a comb": comb, "a ribbon of 4 rows": ribbon}
+    for axis, (title, tree) in zip(axes, panels.items(), strict=False):
+        for i, j in sites:
+            for there in ((i, j + 1), (i + 1, j)):
+                if (i, j) in tree and there in tree:
+                    axis.plot([j, there[1]], [i, there[0]], color="#1f4e9c", lw=1.5, zorder=1)
+        marked = profile if tree == ribbon else set()
+        for group, fill, edge in (
+            (set(sites) - tree, "#b8bcc4", "#b8bcc4"),
+            (tree - marked, "white", "#1f4e9c"),
+            (marked, "#e08e45", "#1f4e9c"),
+        ):
+            axis.scatter([j for _, j in group], [i for i, _ in group], s=30, color=fill, edgecolors=edge, zorder=2)
+        axis.set(title=title, aspect="equal")
+        axis.invert_yaxis()
+        axis.axis("off")
+    mrf, least = ising_field(), -239_500.5735
+    for width in (1, 2, 4, 6, 8, 10):
+        trees, rng = mrf.backend.tree_set("ribbons", width=width), np.random.default_rng(0)
+        x = mrf.backend.random_labels(rng)
+        energies = [mrf.energy(x) for _ in range(12) if trees.sweep(x, rng) <= 0]
+        axes[3].semilogy(range(1, 13), np.array(energies) - least, marker=".", label=f"{width}")
+    axes[3].set(title="Ising 500x500: energy above the least known", xlabel="sweeps", ylim=(0.1, 1e5))
+    axes[3].legend(title="width", fontsize=8, ncols=2, loc="upper right", bbox_to_anchor=(1.35, 1))
+    figure.savefig(IMAGES / "ribbons.png", dpi=90)
+
+
 def save(name, *images):
     """Images of the same height side by side, as one PNG."""
     images = [np.stack([image] * 3, axis=-1) if image.ndim == 2 else image for image in images]
@@ -94,5 +132,5 @@ def save(name, *images):
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ("denoise", "inpaint", "stereo", "segment", "ising", "explained"):
+    for name in sys.argv[1:] or ("denoise", "inpaint", "stereo", "segment", "ising", "ribbons", "explained"):
         globals()[name]()

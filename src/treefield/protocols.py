@@ -88,6 +88,7 @@ class TreeSet(Sweeps, Protocol):
     """Trees prepared for exact search, swept again and again."""
 
     has_all_cores: bool  # False while another thread needs a core: sweep with one thread
+    patience: int  # sweeps without a gain that make a local minimum: 1 unless the trees are drawn afresh
 
 
 class WideTrees(NamedTuple):

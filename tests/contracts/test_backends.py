@@ -240,7 +240,7 @@ WRONG_TREES = [
 @pytest.mark.parametrize(("trees", "wrong"), WRONG_TREES, ids=str)
 def test_check_tree_set_raises_what_tree_set_raises(name, trees, wrong):
     backend = example(name).mrf.backend
-    options = {"order": "fixed", "bands": None, "memory": "auto", "threads": None} | wrong
+    options = {"order": "fixed", "bands": None, "width": None, "memory": "auto", "threads": None} | wrong
     errors = []
     for call in (backend.check_tree_set, backend.tree_set):
         with pytest.raises((ValueError, TypeError)) as caught:
@@ -253,5 +253,5 @@ def test_check_tree_set_raises_what_tree_set_raises(name, trees, wrong):
 def test_named_trees_of_a_search_exist(name):
     backend = example(name).mrf.backend
     for trees in (backend.paper_trees, backend.search_trees, None):
-        backend.check_tree_set(trees, order="fixed", bands=None, memory="auto", threads=None)
+        backend.check_tree_set(trees, order="fixed", bands=None, width=None, memory="auto", threads=None)
         assert backend.tree_set(trees).sweep(backend.best_labels()) <= 0

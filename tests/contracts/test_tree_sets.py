@@ -24,7 +24,7 @@ def naive_sweep(case, trees, x, reverse):
 def test_tree_set_has_the_members_of_the_protocol(case):
     trees = case.build()
     check_conforms(trees, TreeSet)
-    assert isinstance(trees, Sweeps) and trees.has_all_cores is True
+    assert isinstance(trees, Sweeps) and trees.has_all_cores is True and trees.patience >= 1
 
 
 @every_tree_set
@@ -144,7 +144,7 @@ class NoThreads:
 def test_sweep_uses_threads_only_while_it_has_all_cores():
     mrf = tf.GridMRF(np.random.default_rng(0).random((160, 160, 8), np.float32), tf.Potts(0.5))
     trees, x = mrf.backend.tree_set("alternating", threads=2), np.zeros((160, 160), np.int32)
-    trees._pool = NoThreads()
+    trees._workers._pool = NoThreads()
     trees.has_all_cores = False
     trees.sweep(x)
     trees.has_all_cores = True

@@ -237,10 +237,14 @@ def descend(run: Run, prepare: Callable[[], TreeSet], rng: np.random.Generator, 
     `what` is the word for a tree in the message.
     """
     with run:
-        trees = prepare()
+        trees, idle = prepare(), 0
         while run.should_continue():
-            if not run.record(trees.sweep(run.x, rng, reverse=run.nit % 2 == 1)) and run.should_continue():
-                run.stop(Status.CONVERGED, f"converged: no {what} lowers the energy any more")
+            idle = 0 if run.record(trees.sweep(run.x, rng, reverse=run.nit % 2 == 1)) else idle + 1
+            if idle >= trees.patience and run.should_continue():
+                end = f"no {what} lowers the energy any more"
+                if trees.patience > 1:
+                    end = f"{idle} sweeps over {what}s drawn afresh have not lowered the energy"
+                run.stop(Status.CONVERGED, f"converged: {end}")
     return run.result()
 
 

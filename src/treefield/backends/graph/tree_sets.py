@@ -72,7 +72,7 @@ def tree_set(
 class GraphSites:
     """Single sites, the smallest trees: a sweep is one of ICM."""
 
-    has_all_cores = True
+    has_all_cores, patience = True, 1
 
     def __init__(self, costs: GraphCosts, order: str = "fixed") -> None:
         self.order, self._costs, self._site_costs = order, costs, site_costs(costs)
@@ -97,7 +97,7 @@ class GraphForests:
     forest that is kept.
     """
 
-    has_all_cores = True
+    has_all_cores, patience = True, 1
 
     def __init__(self, costs: GraphCosts, order: str = "fixed", trees: str | list[np.ndarray] = "trees") -> None:
         self.order, self._costs = order, costs

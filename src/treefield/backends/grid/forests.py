@@ -46,7 +46,7 @@ class GridForests:
     def __init__(
         self, costs: GridCosts, trees: list[np.ndarray], *, order: str = "fixed", dtype: DTypeLike | None = None
     ) -> None:
-        self.order, self.has_all_cores = order, True
+        self.order, self.has_all_cores, self.patience = order, True, 1
         self._costs = costs
         self._dtype = costs.dtype if dtype is None else np.dtype(dtype)
         self._grid = costs.kernel_grid()

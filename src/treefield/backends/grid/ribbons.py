@@ -149,6 +149,7 @@ class RibbonSet:
         bars = [_Bar(costs, axis, self.width) for axis in range(len(costs.shape) - 1, -1, -1)]
         whole = [bar for bar in bars if bar.is_whole and not costs.periodic[bar.axis]]
         self._bars = whole[:1] or bars  # if one ribbon is the whole grid there is nothing else to solve
+        self.patience = 1 if whole else max(max(bar.sizes) for bar in bars)
         states = float(costs.n_labels) ** max(bar.queue for bar in self._bars)
         self._workers = Workers(threads if costs.size * states >= _SERIAL_BELOW else 1)
         self._memory = memory

@@ -117,6 +117,7 @@ class LineSet:
     def __init__(self, axes: list[AxisLines], *, order: str = "fixed", threads: int = 1) -> None:
         self.order = order
         self.has_all_cores = True  # if not, other threads need the cores: sweep with one
+        self.patience = 1
         self._axes = axes
         self._workers = Workers(threads)
         self._forward = [self._order(axis, None) for axis in axes]
@@ -174,7 +175,7 @@ class RingSet:
     def __init__(self, lines: LineSet, costs: GridCosts) -> None:
         self.order, self._lines, self._costs = lines.order, lines, costs
         self._around = costs.edges_of(0)
-        self.has_all_cores = True
+        self.has_all_cores, self.patience = True, 1
 
     def sweep(
         self, x: np.ndarray, rng: np.random.Generator | None = None, check: bool = True, reverse: bool = False
@@ -204,7 +205,7 @@ class GridSites:
     def __init__(self, costs: GridCosts) -> None:
         from treefield.kernels.simd.jit import as_compile_time
 
-        self.has_all_cores = True
+        self.has_all_cores, self.patience = True, 1
         plan = schedules.bands(costs.shape, len(costs.shape) - 1, costs.n_labels)
         self._rows = AxisLines(costs, plan, WorkSpace(costs, [plan]))
         self._steps = np.concatenate([steps for queues in self._rows.plan.phases(None) for steps in queues])
