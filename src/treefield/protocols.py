@@ -98,6 +98,7 @@ class WideTrees(NamedTuple):
     width: int
     states: float  # at each step of its exact search
     work: float  # of a sweep, in sites x labels
+    bytes: int  # of its workspace, for each thread
 
 
 class DualMessages(NamedTuple):

@@ -45,10 +45,14 @@ def search_auto(
     threads: int | None,
     memory: str,
     arithmetic: str | None,
+    room: float,
     checkpoint: str | None,
     keep_messages: bool,
 ) -> MAPResult:
-    """Minimise within checked limits; without an `arithmetic` for the dual by jumps alone."""
+    """Minimise within checked limits; without an `arithmetic` for the dual by jumps alone.
+
+    Wide trees may use as many bytes as there is `room`.
+    """
     x0, messages = split_start(x0)
     is_unlimited = all(limits[name] is None for name in ("maxiter", "time_limit", "patience"))
     settings: dict[str, object] = {"memory": memory, "arithmetic": arithmetic}
@@ -61,7 +65,7 @@ def search_auto(
         if dual is not None and messages is not None and saved is None:
             dual.start_from(messages)
         trees = mrf.backend.tree_set(mrf.backend.search_trees, memory=memory, threads=threads)
-        steps = Steps(usual_steps(mrf, trees, memory, threads))
+        steps = Steps(usual_steps(mrf, trees, room, workers))
         search = _AutoSearch(run, dual, trees, steps, generator)
         if saved is not None:
             run.resume(saved, generator, search.restore)
@@ -174,8 +178,7 @@ class _AutoSearch:
                 and step.work <= _FIRST_SWEEPS * self._mrf.backend.sweep_work
                 and not self._run.should_truncate()
             ):
-                self._run.record(change, iterations=0)
-                change = self._take(number)
+                change += self._take(number)
         return change
 
     def _take_step(self, *, is_shared: bool) -> float:

@@ -137,6 +137,7 @@ def minimize(
     if exact is not None:
         return _notify(exact, callback)
     memory, arithmetic = _what_fits(mrf, limit)
+    room = math.inf if limit is None else limit - backend.search_bytes()[memory, arithmetic] - _labellings(mrf)
     return search_auto(
         mrf,
         x0,
@@ -145,6 +146,7 @@ def minimize(
         threads=threads,
         memory=memory,
         arithmetic=arithmetic,
+        room=room,
         checkpoint=path,
         keep_messages=keep_messages,
     )
@@ -208,12 +210,17 @@ def check_method_keywords(method: str, given: Iterable[str], taker: str, own: Se
         check_keywords(unknown, taker, own, names, "minimize" if method == "auto" else method)
 
 
+def _labellings(mrf: Model) -> int:
+    """The bytes of all labellings of a search."""
+    return LABELLINGS * 4 * mrf.size
+
+
 def _what_fits(mrf: Model, limit: int | None) -> tuple[str, str | None]:
     """The tree set and the arithmetic of the dual that fit into `limit` bytes."""
     if limit is None:
         return "auto", "exact"
     for what, need in mrf.backend.search_bytes().items():
-        if need + LABELLINGS * 4 * mrf.size <= limit:
+        if need + _labellings(mrf) <= limit:
             return what
-    needs = need + LABELLINGS * 4 * mrf.size
+    needs = need + _labellings(mrf)
     raise ValueError(f"memory_limit = {limit} bytes is too little: a search of this model needs about {needs} bytes")

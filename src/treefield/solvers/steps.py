@@ -8,6 +8,7 @@ used the more often the more energy it has lately won per unit of work.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -65,11 +66,17 @@ def _restart(x: np.ndarray, mrf: Model, rng: np.random.Generator) -> np.ndarray:
     return mrf.backend.random_labels(rng)
 
 
-def usual_steps(mrf: Model, trees: TreeSet, memory: str, threads: int | None) -> list[Step]:
-    """Mixed jumps with the usual trees, then all that wider trees can do, the cheapest first."""
+def usual_steps(mrf: Model, trees: TreeSet, room: float, threads: int) -> list[Step]:
+    """Mixed jumps with the usual trees, then all that wider trees can do within `room` bytes, the cheapest first."""
     steps = []
+    memory = "auto" if room == math.inf else "low"
     for wide in mrf.backend.wider_trees:
-        prepare = functools.partial(mrf.backend.tree_set, wide.trees, width=wide.width, memory=memory, threads=threads)
+        room -= threads * wide.bytes
+        if room < 0:
+            break
+        prepare = functools.cache(
+            functools.partial(mrf.backend.tree_set, wide.trees, width=wide.width, memory=memory, threads=threads)
+        )
         steps.append(Step(mrf, prepare, wide.work))
         if wide.states >= _JUMPS_FROM and mrf.backend.boxes is not None:
             steps.append(Step(mrf, prepare, wide.work, BoxJump("scramble", size=(8, 32), density=1.0), _SWEEPS))
@@ -92,7 +99,7 @@ class Steps:
 
     def choose(self, rng: np.random.Generator, *, is_shared: bool) -> int:
         """The number of the step to take next."""
-        if is_shared and self.wide > _WIDE_SHARE * self.total:
+        if len(self.steps) == 1 or (is_shared and self.wide > _WIDE_SHARE * self.total):
             return 0
         works = np.array([step.work for step in self.steps])
         new = np.flatnonzero((self.uses == 0) & (works <= _TRIAL_SHARE * self.total))

@@ -26,6 +26,7 @@ _MOST_LABELS = 8  # where a search tries ribbons at all: beyond, lines and the d
 _MOST_BYTES = 2**30  # of one thread's workspace
 _FEW_BYTES = {"auto": 2**26, "low": 2**21}  # a workspace that needs more is split into segments
 _KEPT_LINES = 2**16  # in all layouts that are kept
+_LINE_BYTES = 40  # of a line in a layout, for each direction
 _SERIAL_BELOW = 500_000  # sites x states of a sweep: with less, threads cost more than they bring
 
 
@@ -44,7 +45,17 @@ def search_widths(costs: GridCosts) -> list[WideTrees]:
         return []
     widths = sorted({usual_width(costs, states) for states in _SEARCH_STATES} - {1})
     found = {_most_states(costs, width): width for width in widths if profile_bytes(costs, width) <= _MOST_BYTES}
-    return [WideTrees("ribbons", width, states, _sweep_work(costs, width)) for states, width in found.items()]
+    return [
+        WideTrees("ribbons", width, states, _sweep_work(costs, width), _set_bytes(costs, width))
+        for states, width in found.items()
+    ]
+
+
+def _set_bytes(costs: GridCosts, width: int) -> int:
+    """The memory of a tree set, with one thread and little of it, roughly."""
+    lines = sum(costs.size // n for n in costs.shape)
+    layouts = 2 * lines + min(width * lines, _KEPT_LINES)
+    return profile_bytes(costs, width, "low") + layouts * _LINE_BYTES * (2 * len(costs.lattice.steps) + 1)
 
 
 def _most_states(costs: GridCosts, width: int) -> float:
