@@ -24,7 +24,7 @@ from treefield.results import MAPResult, Status, amend_result
 from treefield.solvers.checkpoint import as_saved_labelling, compact_labellings, open_checkpoint
 from treefield.solvers.run import Run, begin, split_start
 from treefield.solvers.steps import Steps, usual_steps
-from treefield.validation import as_count, as_fields, as_real_scalar, as_thread_count
+from treefield.validation import as_count, as_fields, as_non_negative, as_real_scalar, as_thread_count
 
 _DUAL_ITERATIONS = 4  # in a round
 _FIRST_SWEEPS = 8.0  # before the dual starts, wide trees whose sweep takes at most so many usual ones
@@ -32,7 +32,8 @@ _DUAL, _SWEEP, _JUMP = 0.8, 0.6, 10.0  # nanoseconds per site: of an iteration a
 _WINDOW = 5  # rounds: if within these the dual has not closed
 _CLOSER = 0.005  # of the gap, it is refined, or rests
 _LONGEST_REST = 64  # rounds
-_PATIENCE = 100  # rounds without any gain, where nothing else limits them:
+_FEWEST_IDLE = 10  # rounds without any gain, where nothing else limits them, if all steps have been tried
+_PATIENCE = 100  # such rounds in any case
 _PROGRESS = 0.01  # no new best, and a gap that has closed by less than this share of itself
 
 
@@ -72,8 +73,8 @@ def search_auto(
         with ThreadPoolExecutor(1, thread_name_prefix="treefield") as pool:
             while run.should_continue():
                 search.round(pool if workers > 1 else None)
-                if is_unlimited and search.idle >= _PATIENCE and run.should_continue():
-                    run.stop(Status.CONVERGED, f"no improvement in energy or bound for {_PATIENCE} rounds")
+                if is_unlimited and search.is_stuck and run.should_continue():
+                    run.stop(Status.CONVERGED, f"no improvement in energy or bound for {search.idle} rounds")
                 run.save(file, generator, search.state)
         run.save(file, generator, search.state)
     result = run.result()
@@ -89,6 +90,7 @@ class _AutoSearch:
         self._sweeps = 0
         self.idle = 0  # rounds since the energy or the bound improved
         self._gap = math.inf  # when the bound last did
+        self._work_at_gain = 0.0
         self._dual = None if dual is None else _DualSide(dual, self._mrf, yields=len(steps.steps) > 1)
         self._budget = _JumpBudget(self._mrf)
         dual_work = self._mrf.backend.dual_work
@@ -120,11 +122,26 @@ class _AutoSearch:
             dual.learn(run.energy + change, run.nit, -suggested, -jumped)
             self._steps.total += self._dual_work
         run.record(change)
-        self.idle = 0 if run.has_gained or self._has_gap_closed() else self.idle + 1
+        self.idle += 1
+        if run.has_gained or self._has_gap_closed():
+            self.idle, self._work_at_gain = 0, self._steps.total
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether many rounds, or half of the work with all steps tried, have brought nothing."""
+        wasted = self._steps.total - self._work_at_gain
+        is_exhausted = len(self._steps.steps) > 1 and self._steps.all_tried and wasted > self._work_at_gain
+        return self.idle >= _PATIENCE or (self.idle >= _FEWEST_IDLE and is_exhausted)
 
     def state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
         """The numbers and arrays that a checkpoint keeps in addition to the run."""
-        numbers = {"sweeps": self._sweeps, "idle": self.idle, "gap": self._gap, "steps": self._steps.get_state()}
+        numbers = {
+            "sweeps": self._sweeps,
+            "idle": self.idle,
+            "gap": self._gap,
+            "work_at_gain": self._work_at_gain,
+            "steps": self._steps.get_state(),
+        }
         if self._dual is None:
             decoded, messages = None, np.zeros(0, np.uint8)
         else:
@@ -137,17 +154,18 @@ class _AutoSearch:
 
     def restore(self, numbers: object, arrays: dict[str, np.ndarray]) -> None:
         """Restore a state that `state` returned, or raise an error."""
-        names = ["sweeps", "idle", "gap", "steps", "has_decoded"]
+        names = ["sweeps", "idle", "gap", "work_at_gain", "steps", "has_decoded"]
         if self._dual is None:
-            sweeps, idle, gap, steps, has_decoded = as_fields(numbers, "search", *names)
+            sweeps, idle, gap, work_at_gain, steps, has_decoded = as_fields(numbers, "search", *names)
         else:
-            sweeps, idle, gap, steps, has_decoded, dual = as_fields(numbers, "search", *names, "dual")
+            sweeps, idle, gap, work_at_gain, steps, has_decoded, dual = as_fields(numbers, "search", *names, "dual")
             self._dual.restore(dual, arrays["messages"], self._run.nit)
             decoded = as_saved_labelling(arrays["decoded"][0], self._mrf, "decoded")
             self._dual.decoded = decoded if has_decoded is True else None
             np.copyto(self._suggested, as_saved_labelling(arrays["suggested"][0], self._mrf, "suggested"))
         self._sweeps, self.idle = as_count(sweeps, "sweeps"), as_count(idle, "idle")
         self._gap = as_real_scalar(gap, "gap", infinite=True)
+        self._work_at_gain = as_non_negative(work_at_gain, "work_at_gain")
         self._steps.set_state(steps)
 
     def _has_gap_closed(self) -> bool:
@@ -183,7 +201,8 @@ class _AutoSearch:
 
     def _take_step(self, *, is_shared: bool) -> float:
         """Take the step that seems to pay most; returns the change of the energy."""
-        number = self._steps.choose(self._rng, is_shared=is_shared)
+        most_work = self._run.work_left(self._steps.total)
+        number = self._steps.choose(self._rng, is_shared=is_shared, most_work=most_work)
         change = self._take(number)
         self._budget.record(self._steps.steps[number].work)
         return change

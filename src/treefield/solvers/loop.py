@@ -141,6 +141,13 @@ class Loop(abc.ABC):
         """Seconds until the time limit; None without one."""
         return None if self._time_limit is None else max(0.0, self._time_limit - self._timer.seconds())
 
+    def work_left(self, done: float) -> float:
+        """How much more work the time limit allows, given the work done so far; inf without a limit."""
+        left = self.time_left
+        if left is None or self._time_limit is None:
+            return math.inf
+        return done * left / max(self._time_limit - left, 1e-9)
+
     @property
     def has_ended(self) -> bool:
         """Whether a reason to stop has been given."""

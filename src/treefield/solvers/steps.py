@@ -24,6 +24,7 @@ _MEMORY = 0.5  # how much of what a step has won counts after its next use
 _FLOOR = 0.1  # the share of the work that is spread evenly over all steps
 _NOTHING = 1e-200  # a rate below is that of steps that have long won nothing
 _JUMPS_FROM = 50  # states: narrower trees do not mend what large jumps destroy
+_LARGEST_WORK = 3e9  # of a step: about two seconds, so that limits and interrupts are kept
 _SWEEPS = 2  # after a jump
 _RESTART_SWEEPS = 4  # after a jump to random labels
 _TRIAL_SHARE = 0.3  # of the work so far: a step that takes more is not tried yet
@@ -81,7 +82,8 @@ def usual_steps(mrf: Model, trees: TreeSet, room: float, threads: int) -> list[S
         if wide.states >= _JUMPS_FROM and mrf.backend.boxes is not None:
             steps.append(Step(mrf, prepare, wide.work, BoxJump("scramble", size=(8, 32), density=1.0), _SWEEPS))
             steps.append(Step(mrf, prepare, wide.work, _restart, _RESTART_SWEEPS))
-    return [Step(mrf, lambda: trees, mrf.backend.sweep_work, MixedJump()), *sorted(steps, key=lambda step: step.work)]
+    steps = sorted((step for step in steps if step.work <= _LARGEST_WORK), key=lambda step: step.work)
+    return [Step(mrf, lambda: trees, mrf.backend.sweep_work, MixedJump()), *steps]
 
 
 class Steps:
@@ -97,19 +99,24 @@ class Steps:
         self.uses = np.zeros(len(steps), np.int64)
         self.total = self.wide = 0.0  # the work of the whole search, and of steps of wide trees
 
-    def choose(self, rng: np.random.Generator, *, is_shared: bool) -> int:
-        """The number of the step to take next."""
+    @property
+    def all_tried(self) -> bool:
+        """Whether every step has been taken."""
+        return bool(self.uses.min() > 0)
+
+    def choose(self, rng: np.random.Generator, *, is_shared: bool, most_work: float) -> int:
+        """The number of the step to take next; none of wide trees that takes more than `most_work`."""
         if len(self.steps) == 1 or (is_shared and self.wide > _WIDE_SHARE * self.total):
             return 0
         works = np.array([step.work for step in self.steps])
-        new = np.flatnonzero((self.uses == 0) & (works <= _TRIAL_SHARE * self.total))
+        new = np.flatnonzero((self.uses == 0) & (works <= min(_TRIAL_SHARE * self.total, most_work)))
         if len(new):
             return int(new[0])
-        odds = np.where(self.uses > 0, 1 / works, 0.0)
-        if odds[0] == 0:
-            return 0
+        possible = (self.uses > 0) & (works <= most_work)
+        possible[0] = True
+        odds = possible / works
         odds /= odds.sum()
-        rates = self.won / np.maximum(self.spent, 1.0)
+        rates = np.where(possible, self.won / np.maximum(self.spent, 1.0), 0.0)
         if rates.max() >= _NOTHING:
             wins = (rates / rates.max()) ** 2
             odds = _FLOOR * odds + (1 - _FLOOR) * wins / wins.sum()
