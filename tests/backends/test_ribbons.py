@@ -50,7 +50,7 @@ def test_sweep_gives_every_ribbon_its_best_labels(kind, forbidden):
     if forbidden and kind == "function":
         return  # as a table
 
-    @settings(max_examples=12)
+    @settings(max_examples=30)
     @given(grid_models(kinds=[kind], forbidden=forbidden), st.integers(0, 99), st.booleans())
     def check(case, seed, reverse):
         sweep_every_width(from_strategy(case), seed, reverse=reverse)
@@ -124,7 +124,6 @@ def test_bars_of_a_torus_with_three_axes_are_exact_for_every_width():
     ("shape", "width", "sizes"),
     [
         ((9, 8), 3, [(3,), (3,)]),
-        ((2, 9), 5, [(2,), (5,)]),
         ((6, 6, 6), 4, [(2, 2)] * 3),
         ((6, 6, 6), 6, [(2, 3)] * 3),
         ((6, 6, 6), 9, [(3, 3)] * 3),
@@ -138,6 +137,14 @@ def test_bars_are_as_square_as_their_width_allows(shape, width, sizes):
     trees = tf.GridMRF(np.zeros((*shape, 2)), tf.Potts(1)).backend.tree_set("ribbons", width=width)
     assert [bar.axis for bar in trees._bars] == list(range(len(shape)))[::-1]
     assert [bar.sizes for bar in trees._bars] == sizes
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((2, 9), 1), ((9, 2), 0), ((1, 1), 1), ((2, 9, 2), 1)])
+def test_a_grid_that_is_one_ribbon_is_solved_along_one_axis_only(shape, axis):
+    """A width that fits along any axis may be wider than the grid is along another."""
+    mrf = tf.GridMRF(np.zeros((*shape, 2)), tf.Potts(1))
+    for width in range(4 if len(shape) == 3 else min(shape), max(shape)):
+        assert [bar.axis for bar in mrf.backend.tree_set("ribbons", width=width)._bars] == [axis]
 
 
 def test_borders_and_the_fixed_column_take_every_place():
@@ -338,7 +345,7 @@ def test_t_icm_with_ribbons_returns_the_energy_of_its_labels(width):
 
 
 def test_wider_ribbons_find_lower_energies():
-    mrf = tf.GridMRF(np.random.default_rng(0).random((40, 40, 2)), tf.Potts(-0.6))
+    mrf = tf.GridMRF(np.random.default_rng(0).random((40, 40, 2)), tf.Potts(0.6))
     found = [tf.t_icm(mrf, "unary", rng=0, trees="ribbons", width=width).fun for width in (1, 3, 8)]
     assert found == sorted(found, reverse=True) and len(set(found)) == 3
 
@@ -472,11 +479,21 @@ def test_the_width_that_is_not_given_has_at_most_256_states(labels, connectivity
     assert trees.width == width
 
 
+def least_of_two_rows(unary, weight):
+    """The least energy of a Potts model of two rows, by the costs of all pairs of labels of a column."""
+    own = unary[0][:, :, None] + unary[1][:, None, :] + weight * (1 - np.eye(unary.shape[-1]))
+    costs = own[0]
+    for column in own[1:]:
+        for axis in (0, 1):
+            costs = np.minimum(costs, costs.min(axis, keepdims=True) + weight)
+        costs = costs + column
+    return float(costs.min())
+
+
 @pytest.mark.parametrize("labels", [180, 300])
 def test_many_labels_are_solved_in_ribbons_of_one_and_two_lines(labels):
-    rng = np.random.default_rng(0)
-    mrf = tf.GridMRF(rng.random((2, 6, labels)), tf.Potts(0.4))
-    least = eliminated(mrf)
+    mrf = tf.GridMRF(np.random.default_rng(0).random((2, 6, labels)), tf.Potts(0.4))
+    least = least_of_two_rows(mrf.unary, 0.4)
     x = random_labels(mrf)
     energies(mrf, mrf.backend.tree_set("ribbons", width=1), x)
     assert mrf.energy(x) >= least - 1e-9

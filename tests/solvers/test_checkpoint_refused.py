@@ -54,6 +54,7 @@ def test_the_checkpoint_of_another_model_is_refused(mrf, path):
         ({"inner_iter": None}, "inner_iter=1, this search has inner_iter=None"),
         ({"trees": "bands"}, "trees=.*rows-columns.*, this search has trees=.*bands"),
         ({"trees": [np.arange(24)]}, "trees=.*rows-columns"),
+        ({"trees": "ribbons", "width": 2}, "trees=.*rows-columns.*, this search has trees=.*ribbons"),
         ({"order": "random"}, "order=fixed, this search has order=random"),
         ({"local_search": "icm"}, "t_icm.*, this search has .*icm"),
     ],
