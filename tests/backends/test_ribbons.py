@@ -50,7 +50,7 @@ def test_sweep_gives_every_ribbon_its_best_labels(kind, forbidden):
     if forbidden and kind == "function":
         return  # as a table
 
-    @settings(max_examples=30)
+    @settings(max_examples=18)
     @given(grid_models(kinds=[kind], forbidden=forbidden), st.integers(0, 99), st.booleans())
     def check(case, seed, reverse):
         sweep_every_width(from_strategy(case), seed, reverse=reverse)
@@ -118,6 +118,29 @@ def test_bars_of_a_torus_with_three_axes_are_exact_for_every_width():
         for seed in range(3):
             trees = example.mrf.backend.tree_set("ribbons", width=width)
             check_sweep(example, trees, example.random(seed), np.random.default_rng(seed))
+
+
+LONG = {
+    "four neighbours": {"connectivity": 1},
+    "eight neighbours": {"connectivity": 2},
+    "masked": {"connectivity": 2, "masked": True},
+    "same weights": {"connectivity": 1, "uniform": True},
+    "periodic along": {"connectivity": 1, "periodic": (False, True)},
+    "periodic across": {"connectivity": 1, "periodic": (True, False)},
+    "periodic": {"connectivity": 1, "periodic": BOTH, "masked": True},
+}
+
+
+@pytest.mark.parametrize("lattice", LONG)
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_and_long_ribbons_are_exact(kind, lattice):
+    """More than one group of eight ribbons, and lines longer than the columns that are collected together."""
+    for seed, (labels, shape, width) in enumerate([(2, (4, 37), 2), (3, (35, 3), 2), (2, (33, 4), 3)]):
+        case = Case(seed, shape, kind, labels, **LONG[lattice])
+        example, rng = from_lattice(case), np.random.default_rng(seed)
+        trees, x = case.mrf.backend.tree_set("ribbons", width=width), example.random(seed)
+        check_sweep(example, trees, x, reverse=seed % 2 == 1)
+        check_sweep(example, trees, x, rng)
 
 
 @pytest.mark.parametrize(
@@ -368,9 +391,10 @@ MODELS = {
 every_model = pytest.mark.parametrize("name", MODELS)
 
 
-def sweeps(mrf, **options):
+def sweeps(mrf, width=3, **options):
     """The labels and changes of a few sweeps."""
-    trees, x, rng = mrf.backend.tree_set("ribbons", width=3, **options), random_labels(mrf), np.random.default_rng(0)
+    trees, x = mrf.backend.tree_set("ribbons", width=width, **options), random_labels(mrf)
+    rng = np.random.default_rng(0)
     changes = [trees.sweep(x, rng, reverse=number == 1) for number in range(3)]
     return changes, x.tolist()
 
@@ -414,11 +438,9 @@ def test_workspaces_are_no_larger_than_what_is_estimated(name):
 @every_model
 def test_ribbons_do_not_depend_on_the_number_of_threads(name, monkeypatch):
     monkeypatch.setattr(ribbons, "_SERIAL_BELOW", 0)
-    if name == "3-D":
-        mrf = Case(10, (6, 40, 9), "table", 2, connectivity=1).mrf
-    else:
-        mrf = MODELS[name]()
-    assert sweeps(mrf, threads=2) == sweeps(mrf, threads=1)
+    mrf = MODELS[name]()
+    one, two = (sweeps(mrf, width=1, threads=threads) for threads in (1, 2))
+    assert one == two
 
 
 @pytest.mark.parametrize("order", ["fixed", "random"])
@@ -428,6 +450,21 @@ def test_groups_of_large_grids_are_shared_among_threads(order, monkeypatch):
     results = [sweeps(mrf, threads=threads, order=order) for threads in (1, 2)]
     assert results[0] == results[1]
     assert mrf.backend.tree_set("ribbons", width=3, threads=2)._workers.count == 2
+
+
+def test_threads_share_the_groups_of_a_phase(monkeypatch):
+    monkeypatch.setattr(ribbons, "_SERIAL_BELOW", 0)
+    shares, solve = [], ribbons.RibbonSet._workspace
+
+    def watched(trees, bar, thread):
+        shares.append(thread)
+        return solve(trees, bar, thread)
+
+    monkeypatch.setattr(ribbons.RibbonSet, "_workspace", watched)
+    for name in MODELS:  # as in the test above
+        shares.clear()
+        sweeps(MODELS[name](), width=1, threads=2)
+        assert set(shares) == {0, 1}, name
 
 
 def test_layouts_that_are_kept_are_few(monkeypatch):
