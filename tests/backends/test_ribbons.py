@@ -424,15 +424,40 @@ def test_low_memory_splits_a_ribbon_and_needs_less():
     assert split < whole / 4
 
 
+@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize("connectivity", [1, 2])
+def test_tables_of_many_labels_are_part_of_the_estimate(connectivity, width):
+    mrf = tf.GridMRF(np.zeros((4, 5, 20), np.float32), tf.Potts(1), connectivity=connectivity)
+    trees = mrf.backend.tree_set("ribbons", width=width)
+    trees.sweep(random_labels(mrf))
+    estimate = ribbons.profile_bytes(mrf.backend, width)
+    assert max(map(workspace_bytes, trees._workspaces.values())) <= estimate + 2**12
+
+
+def test_single_lines_with_eight_neighbours_need_no_tables_of_three_labels():
+    """A table of 500**3 entries would take 4 GB."""
+    rng = np.random.default_rng(0)
+    mrf = tf.GridMRF(rng.random((2, 3, 500), np.float32), tf.Potts(0.3), connectivity=2)
+    assert ribbons.profile_bytes(mrf.backend, 1) < 2**26
+    x = random_labels(mrf)
+    y = x.copy()
+    energies(mrf, mrf.backend.tree_set("ribbons", width=1), x, 1)
+    assert mrf.energy(x) < mrf.energy(y)
+
+
+def workspace_bytes(workspace):
+    _, profile, labels = workspace
+    return sum(array.nbytes for array in (*profile, *labels) if isinstance(array, np.ndarray))
+
+
 @every_model
 def test_workspaces_are_no_larger_than_what_is_estimated(name):
     mrf = MODELS[name]()
     for width, memory in itertools.product((1, 2, 4), ("auto", "low")):
         trees = mrf.backend.tree_set("ribbons", width=width, memory=memory)
         trees.sweep(random_labels(mrf))
-        for _, profile, labels in trees._workspaces.values():
-            used = sum(array.nbytes for array in (*profile, *labels) if isinstance(array, np.ndarray))
-            assert used <= ribbons.profile_bytes(mrf.backend, width, memory) + 2**12
+        for workspace in trees._workspaces.values():
+            assert workspace_bytes(workspace) <= ribbons.profile_bytes(mrf.backend, width, memory) + 2**12
 
 
 @every_model
