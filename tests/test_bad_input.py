@@ -228,6 +228,20 @@ def test_a_solver_keyword_out_of_range_is_refused(solver, keywords, error, messa
         ({"bands": 2.0}, TypeError, r"bands must be an integer, got 2\.0"),
         ({"bands": 2, "trees": "combs"}, ValueError, "bands=2 goes with trees=\"bands\".*'combs'"),
         ({"bands": 2, "trees": [[0, 1]]}, ValueError, 'bands=2 goes with trees="bands"'),
+        ({"trees": "ribbons", "width": 0}, ValueError, "width must be at least 1, got 0"),
+        ({"trees": "ribbons", "width": -1}, ValueError, "width must be at least 1, got -1"),
+        ({"trees": "ribbons", "width": 1.5}, TypeError, r"width must be an integer, got 1\.5"),
+        ({"trees": "ribbons", "width": True}, TypeError, "width must be an integer, got True"),
+        ({"trees": "ribbons", "width": "2"}, TypeError, "width must be an integer, got '2'"),
+        (
+            {"trees": "ribbons", "width": 5},
+            ValueError,
+            "width=5 is wider than a grid of 3 x 4 sites; the largest width that fits is 4",
+        ),
+        ({"width": 2}, ValueError, 'width=2 goes with trees="ribbons"'),
+        ({"width": 2, "trees": "rows-columns"}, ValueError, "width=2 goes with trees=\"ribbons\".*'rows-columns'"),
+        ({"width": 2, "trees": [[0, 1]]}, ValueError, 'width=2 goes with trees="ribbons"'),
+        ({"bands": 2, "trees": "ribbons"}, ValueError, "bands=2 goes with trees=\"bands\".*'ribbons'"),
         ({"order": "reversed"}, ValueError, "order must be one of 'fixed', 'random', got 'reversed'"),
         ({"order": "random", "trees": "sites"}, ValueError, 'order=.*trees="sites"'),
         ({"memory": "none"}, ValueError, "memory must be one of 'auto', 'low', got 'none'"),
@@ -239,6 +253,56 @@ def test_a_solver_keyword_out_of_range_is_refused(solver, keywords, error, messa
 def test_an_unknown_or_cyclic_tree_set_of_a_grid_is_refused(keywords, error, message):
     check_raises(lambda: MRF.backend.tree_set(**keywords), error, message)
     check_raises(lambda: tf.t_icm(MRF, **keywords), error, message)
+
+
+@pytest.mark.parametrize(
+    ("shape", "labels", "memory", "width", "largest"),
+    [
+        ((40, 50), 8, "auto", 7, 6),
+        ((100, 100), 2, "auto", 21, 20),
+        ((100, 100), 2, "low", 21, 20),
+        ((40, 50), 300, "auto", 3, 2),
+        ((40, 50), 300, "low", 50, 2),
+    ],
+)
+def test_a_ribbon_with_too_many_states_is_refused_with_the_largest_width_that_fits(
+    shape, labels, memory, width, largest
+):
+    mrf = tf.GridMRF(np.zeros((*shape, labels), np.float32), tf.Potts(1))
+    options = {"order": "fixed", "bands": None, "memory": memory, "threads": None}
+    message = (
+        rf"width={width} needs {labels}\*\*{width} states at each of its steps, more than 1024 MB; "
+        f"the largest width that fits is {largest}$"
+    )
+    check_raises(lambda: mrf.backend.check_tree_set("ribbons", width=width, **options), ValueError, message)
+    mrf.backend.check_tree_set("ribbons", width=largest, **options)
+
+
+@pytest.mark.parametrize(
+    ("lattice", "most"), [({"periodic": True}, 3), ({"periodic": (True, False)}, 4), ({"connectivity": 2}, 4)], ids=str
+)
+def test_a_ribbon_across_a_periodic_axis_leaves_one_line_out(lattice, most):
+    mrf = tf.GridMRF(np.zeros((4, 4, 2)), tf.Potts(1), **lattice)
+    mrf.backend.tree_set("ribbons", width=most)
+    message = f"width={most + 1} is wider than a grid of 4 x 4 sites; the largest width that fits is {most}"
+    check_raises(lambda: mrf.backend.tree_set("ribbons", width=most + 1), ValueError, message)
+
+
+@pytest.mark.parametrize(
+    ("mrf", "model"),
+    [
+        (MRF.to_graph(), "trees of a graph"),
+        (model(UNARY, connectivity=2, periodic=True), "trees of a grid with 8 neighbours, periodic along 0 and 1"),
+        (model(np.zeros((3, 4, 3, 2)), connectivity=2), "trees of a grid with 26 neighbours"),
+    ],
+    ids=["graph", "8 neighbours, periodic", "26 neighbours"],
+)
+def test_models_without_ribbons_refuse_them_and_their_width(mrf, model):
+    listed = "'trees', 'random-trees', 'forests', 'random-forests', 'sites', or a list"
+    for options in ({}, {"width": 2}):
+        message = f"{model} must be one of {listed} of site-index arrays, got 'ribbons'$"
+        check_raises(lambda options=options: tf.t_icm(mrf, trees="ribbons", **options), ValueError, message)
+    check_raises(lambda: tf.t_icm(mrf, trees="trees", width=2), ValueError, "width.* goe?s? with (grids|rows and)")
 
 
 @pytest.mark.parametrize("keywords", [{"trees": "snakes"}, {"order": 1}, {"x0": "best"}, {"threads": 0}], ids=str)
@@ -286,7 +350,7 @@ BAD_SWEEPS = """
 import numpy as np, treefield as tf
 mrf = tf.GridMRF(np.random.default_rng(0).random((9, 9, 3)), tf.Potts(0.2))
 whole = np.zeros((9, 9), np.int32)
-for trees in ("bands", "combs", "sites"):
+for trees in ("bands", "ribbons", "combs", "sites"):
     for x in (whole[:2, :2].copy(), whole.astype(float), whole + 10**6, whole - 1):
         try:
             mrf.backend.tree_set(trees).sweep(x)
@@ -298,10 +362,10 @@ for trees in ("bands", "combs", "sites"):
 def test_a_sweep_refuses_a_labelling_of_the_wrong_shape_dtype_or_range():
     done = subprocess.run([sys.executable, "-c", BAD_SWEEPS], capture_output=True, text=True)
     assert done.returncode == 0, f"exit code {done.returncode}: {done.stderr[-500:]}"
-    assert done.stdout.split() == 12 * ["refused"]
+    assert done.stdout.split() == 16 * ["refused"]
 
 
-@pytest.mark.parametrize("trees", ["bands", "combs"])
+@pytest.mark.parametrize("trees", ["bands", "combs", "ribbons"])
 def test_a_sweep_changes_the_labelling_it_is_given_or_refuses_it(trees):
     x = np.asfortranarray(np.random.default_rng(0).integers(LABELS, size=SHAPE, dtype=np.int32))
     before = MRF.energy(x)

@@ -19,6 +19,7 @@ SCHEDULES = {
 
 
 TORUS = {"connectivity": 2, "periodic": True}
+LINES_ONLY = 'bands, width and memory="low" go with rows and columns'
 
 
 def open_schedule(trees, shape, periodic):
@@ -152,10 +153,12 @@ def test_given_trees_of_a_lattice_include_diagonal_edges():
         ({"connectivity": 2}, {"trees": "combs"}, "8 neighbours must be one of 'bands', .*'forests'.*got 'combs'"),
         (TORUS, {"trees": "bands"}, "8 neighbours, periodic along 0 and 1 must be one of 'trees', "),
         ({"periodic": (True, False)}, {"trees": "combs"}, "4 neighbours, periodic along 0 must be .*got 'combs'"),
-        (TORUS, {"bands": 4}, 'bands and memory="low" go with rows and columns'),
-        (TORUS, {"memory": "low"}, 'bands and memory="low" go with rows and columns'),
-        ({"periodic": True}, {"trees": "sites", "memory": "low"}, 'bands and memory="low" go with rows and columns'),
-        ({"connectivity": 2}, {"trees": "forests", "bands": 4}, 'bands and memory="low" go with rows and columns'),
+        (TORUS, {"bands": 4}, LINES_ONLY),
+        (TORUS, {"memory": "low"}, LINES_ONLY),
+        (TORUS, {"trees": "ribbons", "width": 2}, "periodic along 0 and 1 must be one of .*got 'ribbons'"),
+        (TORUS, {"trees": "trees", "width": 2}, LINES_ONLY),
+        ({"periodic": True}, {"trees": "sites", "memory": "low"}, LINES_ONLY),
+        ({"connectivity": 2}, {"trees": "forests", "bands": 4}, LINES_ONLY),
         ({"connectivity": 2}, {"trees": "sites", "order": "random"}, 'order="random" does not go with trees="sites"'),
     ],
 )

@@ -233,14 +233,22 @@ LINE_MODELS = [*LINES, "8 neighbours", "8 neighbours, masked", "periodic along o
 LINE_SETS = [(model, *named) for model in LINE_MODELS for named in LINE_ORDERS]
 
 COMB_MODELS = ["grid", "grid, 3 labels, table", "grid, 3-D", "grid, masked"]
+WHOLE_RIBBONS = [("grid", 3), ("grid, 3 labels, table", 2), ("grid, 3-D", 4), ("grid, masked", 4), ("8 neighbours", 3)]
 FOREST_MODELS = [name for name in (*GRAPHS, "26 neighbours", "periodic, 8 neighbours") if "forbidden" not in name]
 FORESTS = ["trees", "random-trees", "forests", "random-forests"]
+
+RIBBONS = [(model, "ribbons", None) for model in LINE_MODELS]  # borders are drawn: no order is known
 
 TREE_SETS = [
     *(TreeSetCase(*case) for case in LINE_SETS),
     *(TreeSetCase(*case, {"memory": "low"}) for case in LINE_SETS),
     *(TreeSetCase(model, trees, None, {"order": "random"}) for model, trees, _ in LINE_SETS),
     TreeSetCase("grid, forbidden labels", "bands", None),
+    *(TreeSetCase(*case, {"width": width}) for case in RIBBONS for width in (None, 1, 2)),
+    *(TreeSetCase(*case, {"width": 2, "memory": "low"}) for case in RIBBONS),
+    *(TreeSetCase(*case, {"width": 2, "order": "random"}) for case in RIBBONS),
+    *(TreeSetCase("grid, forbidden labels", "ribbons", None, {"width": width}) for width in (1, 2)),
+    *(TreeSetCase(model, "ribbons", whole_tree, {"width": width}) for model, width in WHOLE_RIBBONS),
     *(TreeSetCase(model, "combs", comb_order) for model in COMB_MODELS),
     TreeSetCase("grid", "combs", None, {"order": "random"}),
     *(TreeSetCase(model, "sites", site_rows) for model in (*LINES, "8 neighbours", "8 neighbours, masked")),

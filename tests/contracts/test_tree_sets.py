@@ -95,7 +95,13 @@ def test_sweeps_end_in_a_labelling_that_stays(case):
             if trees.sweep(x, rng) == 0:
                 break
         y = x.copy()
-        if not str(case.trees).startswith("random"):
+        if case.trees == "ribbons" and not case.order:  # borders that are drawn may find more
+            while trees.sweep(x) < 0:
+                pass
+            y = x.copy()
+            assert trees.sweep(y) == 0 and trees.sweep(y, reverse=True) == 0
+            np.testing.assert_array_equal(x, y)
+        elif not str(case.trees).startswith("random"):
             assert trees.sweep(y, rng) == 0 and trees.sweep(y, rng, reverse=True) == 0
             np.testing.assert_array_equal(x, y)
         if case.order:
@@ -141,9 +147,10 @@ class NoThreads:
         pass
 
 
-def test_sweep_uses_threads_only_while_it_has_all_cores():
+@pytest.mark.parametrize("name", ["alternating", "ribbons"])
+def test_sweep_uses_threads_only_while_it_has_all_cores(name):
     mrf = tf.GridMRF(np.random.default_rng(0).random((160, 160, 8), np.float32), tf.Potts(0.5))
-    trees, x = mrf.backend.tree_set("alternating", threads=2), np.zeros((160, 160), np.int32)
+    trees, x = mrf.backend.tree_set(name, threads=2), np.zeros((160, 160), np.int32)
     trees._workers._pool = NoThreads()
     trees.has_all_cores = False
     trees.sweep(x)

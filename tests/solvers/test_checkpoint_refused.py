@@ -54,6 +54,7 @@ def test_the_checkpoint_of_another_model_is_refused(mrf, path):
         ({"inner_iter": None}, "inner_iter=1, this search has inner_iter=None"),
         ({"trees": "bands"}, "trees=.*rows-columns.*, this search has trees=.*bands"),
         ({"trees": [np.arange(24)]}, "trees=.*rows-columns"),
+        ({"trees": "ribbons", "width": 2}, "trees=.*rows-columns.*, this search has trees=.*ribbons"),
         ({"order": "random"}, "order=fixed, this search has order=random"),
         ({"local_search": "icm"}, "t_icm.*, this search has .*icm"),
     ],
@@ -62,6 +63,25 @@ def test_the_checkpoint_of_another_model_is_refused(mrf, path):
 def test_the_checkpoint_of_other_settings_is_refused(mrf, path, options, message):
     tf.t_ils(mrf, maxiter=2, rng=0, checkpoint=path)
     check_refused_and_kept(lambda: tf.t_ils(mrf, checkpoint=path, maxiter=5, **options), path, ValueError, message)
+
+
+@pytest.mark.parametrize("solver", [tf.t_ils, tf.genetic])
+def test_the_checkpoint_of_another_width_is_refused(mrf, path, solver):
+    solver(mrf, maxiter=2, rng=0, trees="ribbons", width=2, checkpoint=path)
+    for width in (None, 3):
+        check_refused_and_kept(
+            lambda width=width: solver(mrf, checkpoint=path, maxiter=5, trees="ribbons", width=width),
+            path,
+            ValueError,
+            f"was written with width=2, this search has width={width}",
+        )
+
+
+@pytest.mark.parametrize("solver", [tf.t_ils, tf.genetic])
+def test_a_search_without_a_width_has_the_settings_of_earlier_versions(mrf, path, solver):
+    """Their checkpoints can be resumed."""
+    solver(mrf, maxiter=1, rng=0, checkpoint=path)
+    assert "width" not in parsed(path.read_bytes())[0]["owner"]["settings"]
 
 
 def test_limits_threads_and_memory_may_change_between_resumes(mrf, path):

@@ -99,7 +99,9 @@ def genetic(
     if checkpoint is not None:
         settings = {name: describe_part(part, name) for name, part in (("mutation", mutation), ("trees", trees))}
         settings |= {"population": population, "crossover": crossover, "inner_iter": inner_iter}
-        settings |= {"order": order, "bands": bands, "width": width}
+        settings |= {"order": order, "bands": bands}
+        if width is not None:  # earlier files have none
+            settings["width"] = width
     file, saved = open_checkpoint(checkpoint, "genetic", mrf, settings, {"population": population})
     run, generator = begin("genetic", mrf, x0, rng, limits, saved)
     with run:

@@ -190,7 +190,9 @@ def t_ils(
     if checkpoint is not None:
         parts = {"jump": jump, "accept": accept, "local_search": local_search, "trees": chosen}
         settings = {name: describe_part(part, name) for name, part in parts.items()}
-        settings |= {"inner_iter": inner_iter, "order": order, "bands": bands, "width": width}
+        settings |= {"inner_iter": inner_iter, "order": order, "bands": bands}
+        if width is not None:  # earlier files have none
+            settings["width"] = width
 
     def search(x0: StartOrResult, rng: Seed, limits: Limits, threads: int | None, path: str | None) -> MAPResult:
         file, saved = open_checkpoint(path, "t_ils", mrf, settings)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from treefield.kernels.simd.jit import inline_helper, inline_overload, kernel
 from treefield.kernels.simd.lanes import (
-    gather, gather_from, load, load_deinterleaved, prefetch, store, store_interleaved, where
+    gather, gather_from, gather_pairs, load, load_deinterleaved, prefetch, store, store_interleaved, where
 )
 
 class Scratch(NamedTuple):
@@ -34,6 +34,11 @@ def pick(table, base, index, out):
 @kernel
 def pick_from(table, origins, base, offset, out):
     store(out, 0, gather_from(table, origins, base, offset))
+
+@kernel
+def pick_pairs(table, base, index, out):
+    one, two = gather_pairs(table, base, load(index, 0))
+    store(out, 0, one + two)
 
 @kernel
 def swap(pairs, i, j):
@@ -74,6 +79,9 @@ calls = {
     "gather": lambda: pick(h, 118, numbers, out),
     "gather int32": lambda: pick(h, -3, numbers.astype(np.int32), out),
     "gather inside": lambda: pick(h, 116, numbers, out),
+    "gather_pairs": lambda: pick_pairs(h, 116, numbers, out),
+    "gather_pairs below": lambda: pick_pairs(h, -1, numbers, out),
+    "gather_pairs inside": lambda: pick_pairs(h, 115, numbers, out),
     "gather_from": lambda: pick_from(h, numbers, 0, 118, out),
     "origins": lambda: pick_from(h, numbers, 1, 0, out),
     "deinterleaved": lambda: swap(pairs, 9, 0),
@@ -100,6 +108,9 @@ MESSAGES = {
     "gather": 'gather of element 124 of array "table", which has 124 elements',
     "gather int32": 'gather of element -3 of array "table", which has 124 elements',
     "gather inside": "passed",
+    "gather_pairs": 'gather_pairs of lanes 123 to 124 of array "table", which has 124 elements',
+    "gather_pairs below": 'gather_pairs of lanes -1 to 0 of array "table", which has 124 elements',
+    "gather_pairs inside": "passed",
     "gather_from": 'gather_from of element 124 of array "table", which has 124 elements',
     "origins": 'gather_from of lanes 1 to 8 of array "origins", which has 8 elements',
     "deinterleaved": 'load_deinterleaved of lanes 9 to 24 of array "pairs", which has 24 elements',

@@ -184,6 +184,23 @@ def test_gather_equals_fancy_indexing(dtype, index_type):
 
 
 @pytest.mark.parametrize("index_type", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [*FLOATS, np.int32, np.int64, np.uint64, np.uint8, np.uint16])
+def test_gather_pairs_equals_fancy_indexing_of_neighbours(dtype, index_type):
+    @numba.njit
+    def run(a, base, index, first, second):
+        one, two = lanes.gather_pairs(a, base, load(index, 0))
+        for k in range(LANES):
+            first[k], second[k] = lanes.lane(one, k), lanes.lane(two, k)
+
+    a = np.resize(edge_values(dtype), 50)
+    index = np.array([0, 38, -10, 7, 7, 1, -1, 20], index_type)  # the second is the last pair, the third the first
+    first, second = np.empty(LANES, dtype), np.empty(LANES, dtype)
+    run(a, 10, index, first, second)
+    assert_same_bits(first, a[10 + index])
+    assert_same_bits(second, a[11 + index])
+
+
+@pytest.mark.parametrize("index_type", [np.int32, np.int64])
 @pytest.mark.parametrize("dtype", [*FLOATS, np.int16, np.int32, np.int64, np.uint8])
 def test_gather_from_equals_fancy_indexing(dtype, index_type):
     @numba.njit

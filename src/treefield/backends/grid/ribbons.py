@@ -253,12 +253,22 @@ def _segment_steps(costs: GridCosts, bar: _Bar, memory: str) -> int:
     return min(bar.steps, math.ceil(math.sqrt(bar.steps * bytes_of_costs / bytes_of_step)))
 
 
+def _pair_entries(costs: GridCosts, bar: _Bar) -> int:
+    """The entries of the tables of two diagonals together; those of one line are not used but for their first."""
+    if costs.lattice.connectivity != 2:
+        return 0
+    return costs.n_labels**3 if bar.has_diagonals or costs.n_labels == 2 else costs.n_labels
+
+
 def _workspace_bytes(costs: GridCosts, bar: _Bar, memory: str) -> int:
+    from treefield.kernels.grid.profiles import ROLES
+
     states, segment = costs.n_labels**bar.queue, _segment_steps(costs, bar, memory)
     bytes_of_costs = states * LANES * costs.dtype.itemsize
     kept = segment * (states if _stores_decisions(costs) else bytes_of_costs) + 3 * bytes_of_costs
     checkpoints = -(-bar.steps // segment) * bytes_of_costs if segment < bar.steps else 0
-    return kept + checkpoints + bar.steps * LANES * (8 * costs.n_labels + 64)
+    tables = (ROLES * costs.n_labels**2 + _pair_entries(costs, bar)) * LANES * costs.dtype.itemsize
+    return kept + checkpoints + tables + bar.steps * LANES * (8 * costs.n_labels + 64)
 
 
 def _new_workspace(costs: GridCosts, bar: _Bar, memory: str) -> tuple[Profile, Labels]:
@@ -278,7 +288,7 @@ def _new_workspace(costs: GridCosts, bar: _Bar, memory: str) -> tuple[Profile, L
         segment=segment,
         decisions=aligned(segment * states if _stores_decisions(costs) else 0, np.uint8),
         tables=zeros(ROLES * labels * labels * LANES, dtype),
-        pairs=zeros(labels**3 * LANES if costs.lattice.connectivity == 2 else 0, dtype),
+        pairs=zeros(_pair_entries(costs, bar) * LANES, dtype),
         base=aligned(labels * LANES, dtype),
         out=aligned(labels * LANES, dtype),
         states=aligned(LANES, np.int32),

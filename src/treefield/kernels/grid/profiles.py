@@ -48,7 +48,8 @@ class Profile(NamedTuple):
     checkpoints [segment][state][lane]  what a segment of `segment` steps begins with; empty if there is one segment
     decisions   [step][state]        of one segment, a bit for each lane, where there are two labels
     tables      [role][label in the profile][own label][lane]
-    pairs       [own label][third label][second label][lane]  the tables of SECOND and THIRD together
+    pairs       [own label][third label][second label][lane]  the tables of SECOND and THIRD together; of ribbons
+                of one line, which have neither, [own label][lane], all 0
     base, out   [label][lane]
     states      [lane]
     """
@@ -203,7 +204,7 @@ def _enter_binary(kind, shifts, work, source, target, decisions, at, lowest, wei
 
 
 def _enter_by_table(kind, shifts, work, source, target, decisions, at, lowest, weight, edges, counts, labels):
-    costs, rests, low, pairs = work.costs, counts.rests, counts.low, labels * labels
+    costs, rests, low, pairs = work.costs, counts.rests, counts.low, min(labels * labels, counts.rests)
     first = 0
     for last in range(counts.last):
         for between in range(counts.between):
@@ -223,7 +224,7 @@ def _enter_by_table(kind, shifts, work, source, target, decisions, at, lowest, w
 
 
 def _enter_by_message(kind, shifts, work, source, target, decisions, at, lowest, weight, edges, counts, labels):
-    costs, rests, low, pairs = work.costs, counts.rests, counts.low, labels * labels
+    costs, rests, low, pairs = work.costs, counts.rests, counts.low, min(labels * labels, counts.rests)
     first = 0
     for last in range(counts.last):
         for between in range(counts.between):

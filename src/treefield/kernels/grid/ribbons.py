@@ -55,7 +55,7 @@ def _prepare_edges(lines, ribbons, group, j, r, kind, work):
             fill_table(kind, work, ribbons.roles[kind_number], weight, edges, True, labels)
         else:
             fill_table(kind, work, ribbons.roles[kind_number], weight, edges, False, labels)
-    if has_diagonals(lines.shifts):
+    if has_diagonals(lines.shifts) and ribbons.rows > 1:
         join_pairs(work, labels)
 
 
