@@ -258,3 +258,10 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_bad_arguments_of_a_tiled_model_are_refused(name):
     check_raises(*REFUSED[name])
+
+
+def test_ribbons_are_no_wider_than_the_tiles():
+    unary = np.random.default_rng(0).random((33, 40, 2)).astype(np.float32)
+    mrf = tf.TiledMRF(unary, tf.Potts(0.4), tile=16)
+    res = tf.t_icm(mrf, trees="ribbons", width=12, rng=0)
+    assert res.fun == mrf.energy(res.x) <= tf.t_icm(tf.TiledMRF(unary, tf.Potts(0.4), tile=16), rng=0).fun

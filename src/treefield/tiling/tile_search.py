@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from treefield.backends.grid.ribbons import widest_ribbon
 from treefield.results import MAPResult, Status
 from treefield.tiling.array_protocols import Box
 from treefield.tiling.tiles import Tile
@@ -53,6 +54,9 @@ def solve_tile(tile: Tile, method: str, options: Mapping[str, object], seed: Seq
 
     search: Callable[..., MAPResult] = minimize
     dtype, options = label_dtype(tile.n_labels), dict(options, method=method, rng=np.random.default_rng(seed))
+    width = options.get("width")
+    if isinstance(width, int):  # small tiles have narrower ribbons
+        options["width"] = min(width, widest_ribbon(tile.model.backend))
     if tile.fixed is None:
         res = search(tile.model, **options)
         return Solved(res.x.astype(dtype), *tile.model.backend.energy_parts(res.x), res.lower_bound, None, res.status)
