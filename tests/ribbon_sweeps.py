@@ -36,10 +36,14 @@ def watch(trees):
         drawn.append(draw(bar, rng))
         return drawn[-1]
 
-    def watched_solve(flat, bar, layout, groups, start, check):
-        before = flat.copy()
-        solve(flat, bar, layout, groups, start, check)
-        phases.append(Phase(bar.axis, bar.sizes, drawn[-1], start, before, flat.copy()))
+    def watched_solve(flat, turns, check):
+        for turn, offsets in zip(turns, drawn[-len(turns) :], strict=True):
+            turn.layout.changes[:] = 0.0
+            for groups in turn.phases:
+                before = flat.copy()
+                solve(flat, [turn._replace(phases=[groups])], check)
+                phases.append(Phase(turn.bar.axis, turn.bar.sizes, offsets, turn.start, before, flat.copy()))
+        return sum(turn.layout.changes.sum() for turn in turns)
 
     trees._offsets, trees._solve = watched_draw, watched_solve
     return phases

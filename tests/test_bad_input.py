@@ -259,8 +259,8 @@ def test_an_unknown_or_cyclic_tree_set_of_a_grid_is_refused(keywords, error, mes
     ("shape", "labels", "memory", "width", "largest"),
     [
         ((40, 50), 8, "auto", 7, 6),
-        ((100, 100), 2, "auto", 21, 20),
-        ((100, 100), 2, "low", 21, 20),
+        ((100, 100), 2, "auto", 21, 19),
+        ((100, 100), 2, "low", 21, 19),
         ((40, 50), 300, "auto", 3, 2),
         ((40, 50), 300, "low", 50, 2),
     ],
@@ -298,11 +298,11 @@ def test_a_ribbon_across_a_periodic_axis_leaves_one_line_out(lattice, most):
     ids=["graph", "8 neighbours, periodic", "26 neighbours"],
 )
 def test_models_without_ribbons_refuse_them_and_their_width(mrf, model):
-    listed = "'trees', 'random-trees', 'forests', 'random-forests', 'sites', or a list"
+    listed = "'trees', 'random-trees', 'forests', 'random-forests', 'wide', 'sites', or a list"
     for options in ({}, {"width": 2}):
         message = f"{model} must be one of {listed} of site-index arrays, got 'ribbons'$"
         check_raises(lambda options=options: tf.t_icm(mrf, trees="ribbons", **options), ValueError, message)
-    check_raises(lambda: tf.t_icm(mrf, trees="trees", width=2), ValueError, "width.* goe?s? with (grids|rows and)")
+    check_raises(lambda: tf.t_icm(mrf, trees="trees", width=2), ValueError, "width.* goe?s? with (trees=.wide|rows and)")
 
 
 @pytest.mark.parametrize("keywords", [{"trees": "snakes"}, {"order": 1}, {"x0": "best"}, {"threads": 0}], ids=str)

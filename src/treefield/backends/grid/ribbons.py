@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from treefield.backends.grid.costs import GridCosts
 from treefield.backends.grid.lines import forbidden_in_dtype, locate
 from treefield.backends.grid.schedules import LANES, Schedule, cross_shape
-from treefield.backends.grid.threads import Workers
+from treefield.backends.grid.threads import Workers, share_of
 from treefield.protocols import WideTrees
 from treefield.validation import as_count, as_flat_labels
 
@@ -36,7 +37,7 @@ def usual_width(costs: GridCosts, states: float = _USUAL_STATES) -> int:
     if costs.n_labels == 1:
         return 1
     width = int(math.log(states) / math.log(costs.n_labels) + 1e-9) - extra
-    return max(1, min(width, _widest(costs)))
+    return max(1, min(width, widest_ribbon(costs)))
 
 
 def search_widths(costs: GridCosts) -> list[WideTrees]:
@@ -44,7 +45,8 @@ def search_widths(costs: GridCosts) -> list[WideTrees]:
     if not 2 <= costs.n_labels <= _MOST_LABELS:
         return []
     widths = sorted({usual_width(costs, states) for states in _SEARCH_STATES} - {1})
-    found = {_most_states(costs, width): width for width in widths if profile_bytes(costs, width) <= _MOST_BYTES}
+    fitting = [width for width in widths if profile_bytes(costs, width) <= _MOST_BYTES]
+    found = {float(costs.n_labels) ** _largest_queue(costs, width): width for width in fitting}
     return [
         WideTrees("ribbons", width, states, _sweep_work(costs, width), _set_bytes(costs, width))
         for states, width in found.items()
@@ -58,8 +60,9 @@ def _set_bytes(costs: GridCosts, width: int) -> int:
     return profile_bytes(costs, width, "low") + layouts * _LINE_BYTES * (2 * len(costs.lattice.steps) + 1)
 
 
-def _most_states(costs: GridCosts, width: int) -> float:
-    return float(costs.n_labels) ** max(_Bar(costs, axis, width).queue for axis in range(len(costs.shape)))
+def _largest_queue(costs: GridCosts, width: int) -> int:
+    """How many sites a profile holds, at most."""
+    return max(_Bar(costs, axis, width).queue for axis in range(len(costs.shape)))
 
 
 def _sweep_work(costs: GridCosts, width: int) -> float:
@@ -76,7 +79,7 @@ def as_width(costs: GridCosts, width: int | None, memory: str) -> int:
     if width is None:
         return usual_width(costs)
     width = as_count(width, "width", 1)
-    widest = _widest(costs)
+    widest = widest_ribbon(costs)
     if width > widest:
         raise ValueError(
             f"width={width} is wider than a grid of {' x '.join(map(str, costs.shape))} sites; "
@@ -86,20 +89,20 @@ def as_width(costs: GridCosts, width: int | None, memory: str) -> int:
     while fits > 1 and profile_bytes(costs, fits, memory) > _MOST_BYTES:
         fits -= 1
     if fits < width:
+        states = f"{costs.n_labels}**{_largest_queue(costs, width)}"
         raise ValueError(
-            f"width={width} needs {costs.n_labels}**{width} states at each of its steps, more than {_MOST_BYTES >> 20} "
-            f"MB; the largest width that fits is {fits}"
+            f"width={width} needs {states} states at each of its steps, more than {_MOST_BYTES >> 20} MB; the largest "
+            f"width that fits is {fits}"
         )
     return width
 
 
 def profile_bytes(costs: GridCosts, width: int, memory: str = "auto") -> int:
     """The memory of one thread's workspace for ribbons of that width, at most."""
-    bars = [_Bar(costs, axis, width) for axis in range(len(costs.shape))]
-    return max(_workspace_bytes(costs, bar, memory) for bar in bars)
+    return sum(_workspace_bytes(costs, _Bar(costs, axis, width), memory) for axis in range(len(costs.shape)))
 
 
-def _widest(costs: GridCosts) -> int:
+def widest_ribbon(costs: GridCosts) -> int:
     """The largest width of a ribbon along any axis. Across a periodic axis one line is left out."""
     return max(
         math.prod(n - ring for n, ring in zip(cross_shape(costs.shape, a), cross_shape(costs.periodic, a), strict=True))
@@ -143,6 +146,15 @@ class Layout(NamedTuple):
     changes: np.ndarray
 
 
+class Turn(NamedTuple):
+    """The ribbons along one axis, and in which phases a sweep solves them. Closed lines begin at `start`."""
+
+    bar: _Bar
+    layout: Layout
+    start: int
+    phases: list[np.ndarray]
+
+
 class RibbonSet:
     """Ribbons along every axis, every second one at once, then the others.
 
@@ -177,17 +189,17 @@ class RibbonSet:
         """
         flat = as_flat_labels(x, self.costs)
         random = rng if self.order == "random" else None
-        change = 0.0
+        turns = []
         for i in range(len(self._bars)) if random is None else random.permutation(len(self._bars)):
             bar = self._bars[i]
             layout, start = self._layout(bar, self._offsets(bar, rng)), 0
             if rng is not None and self.costs.periodic[bar.axis]:
                 start = int(rng.integers(bar.length))
             phases = layout.phases[:: -1 if reverse else 1]
-            for k in range(len(phases)) if random is None else random.permutation(len(phases)):
-                self._solve(flat, bar, layout, phases[k], start, check)
-            change += float(layout.changes.sum())
-        return change
+            if random is not None:
+                phases = [phases[k] for k in random.permutation(len(phases))]
+            turns.append(Turn(bar, layout, start, phases))
+        return self._solve(flat, turns, check)
 
     def _offsets(self, bar: _Bar, rng: np.random.Generator | None) -> tuple[int, ...]:
         """Where the first ribbon ends, across each axis."""
@@ -201,17 +213,36 @@ class RibbonSet:
         drawn = rng.integers(1, np.array(limits) + 1)
         return tuple(int(d) if moves else size for d, size, moves in zip(drawn, bar.sizes, free, strict=True))
 
-    def _solve(self, flat: np.ndarray, bar: _Bar, layout: Layout, groups: np.ndarray, start: int, check: bool) -> None:
+    def _solve(self, flat: np.ndarray, turns: list[Turn], check: bool) -> float:
+        """Solve the ribbons along one axis after the other; returns the energy change."""
         from treefield.kernels.grid.ribbons import solve_ribbons
 
-        ribbons = layout.ribbons._replace(start=start)
+        counts = np.array([len(turn.phases) for turn in turns])
+        arrivals = np.zeros(counts.sum() + 1, np.int64)
+        firsts = np.cumsum(counts) - counts
+        failed: list[int] = []  # threads that others would wait for in vain
 
-        def solve(part: np.ndarray, thread: int) -> None:
-            rule, profile, labels = self._workspace(bar, thread)
-            work = layout.costs, layout.lines, rule, ribbons, profile, labels
-            solve_ribbons(flat, part, *work, check, layout.changes)
+        def solve(thread: int, threads: int) -> None:
+            arrivals[0] = threads
+            try:
+                for turn, first in zip(turns, firsts.tolist(), strict=True):
+                    rule, profile, labels = self._workspace(turn.bar, thread)
+                    layout, ribbons = turn.layout, turn.layout.ribbons._replace(start=turn.start)
+                    own = [share_of(groups, thread, threads) for groups in turn.phases]
+                    groups, ends = np.concatenate(own), np.cumsum([len(part) for part in own])
+                    work = layout.costs, layout.lines, rule, ribbons, profile, labels, check, layout.changes
+                    phase = 0
+                    while phase < len(own) and not failed:
+                        phase = solve_ribbons(flat, groups, ends, phase, arrivals[first:], threads, *work)
+                        if phase < len(own):
+                            time.sleep(0)  # let the others work
+            except BaseException:
+                failed.append(thread)
+                raise
 
-        self._workers.share(solve, groups, all_threads=self.has_all_cores)
+        largest = max(len(groups) for turn in turns for groups in turn.phases)
+        self._workers.run(solve, largest if self.has_all_cores else 1)
+        return float(sum(turn.layout.changes.sum() for turn in turns))
 
     def _layout(self, bar: _Bar, offsets: tuple[int, ...]) -> Layout:
         key = bar.axis, offsets
@@ -233,7 +264,8 @@ class RibbonSet:
 
         with as_compile_time():
             bar = self._bars[0]
-            self._solve(np.zeros(0, np.int32), bar, self._layout(bar, bar.sizes), np.zeros(0, np.int64), 0, True)
+            turn = Turn(bar, self._layout(bar, bar.sizes), 0, [np.zeros(0, np.int64)])
+            self._solve(np.zeros(0, np.int32), [turn], True)
 
 
 def _stores_decisions(costs: GridCosts) -> bool:

@@ -28,6 +28,7 @@ from treefield.kernels.grid.ribbon_costs import (
     place_of,
 )
 from treefield.kernels.rules.rule import label_count, lane_rule_of
+from treefield.kernels.simd.barriers import arrive, have_arrived
 from treefield.kernels.simd.jit import inline_helper, inline_overload, kernel
 from treefield.kernels.simd.lanes import LANES, broadcast, lane, load, mask_to_int, store
 
@@ -171,25 +172,43 @@ def _write(x, lines, ribbons, group, taken, found):
                     x[lines.sites[block * LANES + k] + at] = found.new[step * LANES + k]
 
 
+@inline_helper
+def _solve_group(x, group, costs, lines, kind, ribbons, work, found, check):
+    """Solve the eight ribbons of a group; returns the change of energy."""
+    for first in range(0, lines.length, COLUMNS):
+        end = min(first + COLUMNS, lines.length)
+        for r in range(ribbons.rows):
+            collect_row(x, costs, lines, ribbons, group, r, first, end, kind, work, found.old)
+    _search(lines, ribbons, group, kind, work, found.new)
+    change, changed = change_by(x, costs, lines, ribbons, group, kind, found)
+    taken = changed & mask_to_int(change <= broadcast(0.0 if check else np.inf))
+    total = 0.0
+    for k in range(LANES):
+        if taken >> k & 1:
+            total += lane(change, k)
+    if taken != 0:
+        _write(x, lines, ribbons, group, taken, found)
+    return total
+
+
 @kernel
-def solve_ribbons(x, groups, costs, lines, kind, ribbons, work, found, check, changes):
+def solve_ribbons(x, groups, ends, phase, arrivals, threads, costs, lines, kind, ribbons, work, found, check, changes):
     """Solve the ribbons of each group exactly, in place on the flat labelling; `changes[group]` gets the energy change.
+
+    `groups` are this thread's: those of the first phase up to ``ends[0]``, and so on. Begins with a `phase` and returns
+    the one that is next: all of them, unless other threads take long to end the one before. `arrivals` counts these
+    (`kernels.simd.barriers`), and begins with the phase before the first.
 
     With `check` a ribbon takes its new labels only if that does not raise the energy, in float64. O(L^queue) per site,
     O(L^(queue + 1)) where every edge has its own table.
     """
-    for group in groups:
-        for first in range(0, lines.length, COLUMNS):
-            end = min(first + COLUMNS, lines.length)
-            for r in range(ribbons.rows):
-                collect_row(x, costs, lines, ribbons, group, r, first, end, kind, work, found.old)
-        _search(lines, ribbons, group, kind, work, found.new)
-        change, changed = change_by(x, costs, lines, ribbons, group, kind, found)
-        taken = changed & mask_to_int(change <= broadcast(0.0 if check else np.inf))
-        total = 0.0
-        for k in range(LANES):
-            if taken >> k & 1:
-                total += lane(change, k)
-        if taken != 0:
-            _write(x, lines, ribbons, group, taken, found)
-        changes[group] = total
+    while phase < len(ends):
+        if threads > 1 and not have_arrived(arrivals, phase, threads):
+            return phase
+        for k in range(ends[phase - 1] if phase > 0 else 0, ends[phase]):
+            group = groups[k]
+            changes[group] = _solve_group(x, group, costs, lines, kind, ribbons, work, found, check)
+        phase += 1
+        if threads > 1:
+            arrive(arrivals, phase)
+    return phase
