@@ -11,6 +11,7 @@ from treefield.backends.graph.messages import GraphBeliefs, message_bytes
 from treefield.backends.graph.regions import GraphBalls
 from treefield.backends.graph.site_costs import SiteSampler
 from treefield.backends.graph.tree_sets import ForestSampler, GraphForests, GraphTreeSet, check_options, tree_set
+from treefield.backends.graph.wide_trees import search_widths
 from treefield.protocols import Trees, WideTrees
 from treefield.validation import as_flat_input
 
@@ -97,7 +98,7 @@ class GraphBackend(GraphCosts):
     @property
     def wider_trees(self) -> list[WideTrees]:
         """The tree sets that a search should try besides `search_trees`, the narrowest first."""
-        return []
+        return search_widths(self)
 
     @property
     def dual_work(self) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 
 from treefield.backends.graph.costs import GraphCosts
 from treefield.backends.graph.site_costs import PlannedForests, site_costs
+from treefield.backends.graph.wide_trees import WideTreeSet, as_width
 from treefield.backends.shared import Labellings, as_site_lists
 from treefield.errors import CycleError
 from treefield.protocols import Trees
@@ -16,7 +17,7 @@ from treefield.validation import as_choice, as_thread_count
 if TYPE_CHECKING:
     from treefield.kernels.graph.forests import GraphForest
 
-NAMES = ("trees", "random-trees", "forests", "random-forests", "sites")
+NAMES = ("trees", "random-trees", "forests", "random-forests", "wide", "sites")
 _TREE = 128  # sites of a tree, at most, where all sites are cut into trees
 _BLOCKS = 8  # up to 2**7 sites in a block of a random order
 _POOL_SITES = 2**20  # sites of all forests of a sampler, unless that makes fewer than the fewest,
@@ -45,8 +46,10 @@ def check_options(
         as_site_lists(trees, costs.shape)
     if bands is not None:
         raise ValueError(f"bands={bands} goes with grids: a graph has no rows")
-    if width is not None:
-        raise ValueError(f"width={width} goes with grids: a graph has no rows")
+    if isinstance(trees, str) and trees == "wide":
+        as_width(costs, width)
+    elif width is not None:
+        raise ValueError(f'width={width} goes with trees="wide" on a graph, got trees={trees!r}')
     if memory == "low":
         raise ValueError('memory="low" goes with grids; on a graph leave it out')
 
@@ -66,6 +69,8 @@ def tree_set(
     check_options(costs, trees, order, bands, width, memory, threads)
     if isinstance(trees, str) and trees == "sites":
         return GraphSites(costs, order)
+    if isinstance(trees, str) and trees == "wide":
+        return WideTreeSet(costs, width, order)
     return GraphForests(costs, order, trees if isinstance(trees, str) else as_site_lists(trees, costs.shape))
 
 
@@ -172,7 +177,7 @@ class GraphForests:
         return forest
 
 
-GraphTreeSet = GraphSites | GraphForests
+GraphTreeSet = GraphSites | GraphForests | WideTreeSet
 
 
 class ForestSampler:

@@ -88,7 +88,8 @@ class LatticeBackend(GridCosts):
                 f"trees of a grid with {neighbours} must be one of {listed}, or a list of site-index arrays, "
                 f"got {trees!r}"
             )
-        if bands is not None or width is not None or memory == "low":
+        has_width = width is not None and not (isinstance(trees, str) and trees == "wide")
+        if bands is not None or has_width or memory == "low":
             raise ValueError(
                 f'bands, width and memory="low" go with rows and columns, got trees={trees!r} on a grid with '
                 f"{neighbours}"
