@@ -39,6 +39,7 @@ SECTIONS = {
         ribbons.ising_search,
         ribbons.small_glasses,
         ribbons.potts_glasses,
+        ribbons.wide_trees,
         ribbons.many_labels_unharmed,
         search.merge,
         search.anneal,

@@ -33,6 +33,7 @@ _WINDOW = 5  # rounds: if within these the dual has not closed
 _CLOSER = 0.005  # of the gap, it is refined, or rests
 _LONGEST_REST = 64  # rounds
 _FEWEST_IDLE = 10  # rounds without any gain, where nothing else limits them, if all steps have been tried
+_LEAST_IDLE_WORK = 1e8  # and so much work, about a tenth of a second
 _PATIENCE = 100  # such rounds in any case
 _PROGRESS = 0.01  # no new best, and a gap that has closed by less than this share of itself
 
@@ -99,11 +100,13 @@ class _AutoSearch:
         self._suggested = run.x if dual is None else run.x.copy()  # all that the dual has suggested, merged
 
     def round(self, pool: ThreadPoolExecutor | None) -> None:
-        """One round of both sides."""
+        """One round of both sides; the first is a few sweeps."""
         run, dual = self._run, self._dual
-        change = self._begin() if run.nit == 0 else 0.0
-        if dual is not None and (not dual.is_due(run.nit) or run.is_out_of_time()):
-            dual = None  # without time, the first round is one sweep
+        if run.nit == 0:
+            run.record(self._begin())
+            return
+        if dual is not None and not dual.is_due(run.nit):
+            dual = None
         iterations = None
         if dual is not None and pool is not None:
             iterations = pool.submit(dual.iterate, run.should_truncate)
@@ -115,12 +118,15 @@ class _AutoSearch:
         jumped = 0.0
         while self._budget.allows_another() and not run.should_truncate():
             jumped += self._take_step(is_shared=dual is not None)
-        change += suggested + jumped
+        change = suggested + jumped
         if dual is not None:
             run.bound = dual.iterate(run.should_truncate) if iterations is None else iterations.result()
             run.margin = dual.margin
             dual.learn(run.energy + change, run.nit, -suggested, -jumped)
             self._steps.total += self._dual_work
+            if run.would_converge(run.energy + change) and dual.decoded is not None:
+                change += self._merge_decoded(dual.decoded)
+                dual.decoded = None
         run.record(change)
         self.idle += 1
         if run.has_gained or self._has_gap_closed():
@@ -130,8 +136,9 @@ class _AutoSearch:
     def is_stuck(self) -> bool:
         """Whether many rounds, or half of the work with all steps tried, have brought nothing."""
         wasted = self._steps.total - self._work_at_gain
-        is_exhausted = len(self._steps.steps) > 1 and self._steps.all_tried and wasted > self._work_at_gain
-        return self.idle >= _PATIENCE or (self.idle >= _FEWEST_IDLE and is_exhausted)
+        is_exhausted = self._steps.all_tried and wasted > max(self._work_at_gain, _LEAST_IDLE_WORK)
+        has_wide_trees = len(self._steps.steps) > 1
+        return self.idle >= _PATIENCE or (has_wide_trees and self.idle >= _FEWEST_IDLE and is_exhausted)
 
     def state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
         """The numbers and arrays that a checkpoint keeps in addition to the run."""

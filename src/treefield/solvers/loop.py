@@ -124,6 +124,10 @@ class Loop(abc.ABC):
             self.stop(Status.CONVERGED, f"no new best in patience = {self._patience} iterations")
         return not self._message
 
+    def would_converge(self, energy: float) -> bool:
+        """Whether a labelling of that energy is within the gap that ends the search."""
+        return self._tol is not None and relative_gap(energy, self.bound) <= self._tol
+
     def _is_within_rounding(self) -> bool:
         """Whether rounding may account for all that is left of the gap."""
         return False

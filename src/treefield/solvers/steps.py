@@ -14,13 +14,14 @@ from collections.abc import Callable
 import numpy as np
 
 from treefield.moves.accept import PerComponent
+from treefield.moves.balls import BallJump
 from treefield.moves.boxes import BoxJump
 from treefield.moves.common import ACCEPT_WORK, own_work, restore, state_of
 from treefield.moves.mixed import MixedJump
 from treefield.protocols import Jump, Learns, Model, TreeSet
 from treefield.validation import as_count, as_fields, as_non_negative
 
-_MEMORY = 0.5  # how much of what a step has won counts after its next use
+_MEMORY = 0.1  # of the work so far: what a step has won counts by e^-1 less after so much more work by it
 _FLOOR = 0.1  # the share of the work that is spread evenly over all steps
 _NOTHING = 1e-200  # a rate below is that of steps that have long won nothing
 _JUMPS_FROM = 50  # states: narrower trees do not mend what large jumps destroy
@@ -62,6 +63,13 @@ class Step:
         return self._accept(self._mrf, x, y, rng) or 0.0
 
 
+def _scramble(mrf: Model) -> Jump:
+    """Random labels in large regions."""
+    if mrf.backend.boxes is not None:
+        return BoxJump("scramble", size=(8, 32), density=1.0)
+    return BallJump("scramble", size=(64, 1024), density=1.0)
+
+
 def _restart(x: np.ndarray, mrf: Model, rng: np.random.Generator) -> np.ndarray:
     """A jump to random labels: what is better there is merged, component by component."""
     return mrf.backend.random_labels(rng)
@@ -79,8 +87,8 @@ def usual_steps(mrf: Model, trees: TreeSet, room: float, threads: int) -> list[S
             functools.partial(mrf.backend.tree_set, wide.trees, width=wide.width, memory=memory, threads=threads)
         )
         steps.append(Step(mrf, prepare, wide.work))
-        if wide.states >= _JUMPS_FROM and mrf.backend.boxes is not None:
-            steps.append(Step(mrf, prepare, wide.work, BoxJump("scramble", size=(8, 32), density=1.0), _SWEEPS))
+        if wide.states >= _JUMPS_FROM:
+            steps.append(Step(mrf, prepare, wide.work, _scramble(mrf), _SWEEPS))
             steps.append(Step(mrf, prepare, wide.work, _restart, _RESTART_SWEEPS))
     steps = sorted((step for step in steps if step.work <= _LARGEST_WORK), key=lambda step: step.work)
     return [Step(mrf, lambda: trees, mrf.backend.sweep_work, MixedJump()), *steps]
@@ -126,8 +134,9 @@ class Steps:
         """Note the energy that a step has won."""
         step = self.steps[number]
         work = step.work
-        self.won[number] = _MEMORY * self.won[number] + won
-        self.spent[number] = _MEMORY * self.spent[number] + work
+        kept = math.exp(-work / max(_MEMORY * self.total, work))
+        self.won[number] = kept * self.won[number] + won
+        self.spent[number] = kept * self.spent[number] + work
         self.uses[number] += 1
         self.total += work
         if number > 0:

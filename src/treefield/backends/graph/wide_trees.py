@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _USUAL_STATES = 256  # of a profile whose width is not given
 _SEARCH_STATES = 2.0**4, 2.0**6, 2.0**8, 2.0**10, 2.0**12  # of the trees that a search tries
-_MOST_LABELS = 8  # where a search tries wide trees at all
+_MOST_LABELS, _MOST_NEIGHBOURS = 8, 8  # where a search tries wide trees at all: beyond, trees and jumps do better
 _MOST_BYTES = 2**30  # of the workspace
 _FEW_DECISIONS = 2**22  # bytes
 
@@ -71,21 +71,25 @@ def _decision_bytes(labels: int, width: int) -> int:
 
 def search_widths(costs: GraphCosts) -> list[WideTrees]:
     """The wide trees that a search should try."""
-    if not 2 <= costs.n_labels <= _MOST_LABELS:
+    if not 2 <= costs.n_labels <= _MOST_LABELS or 2 * len(costs.edges) > _MOST_NEIGHBOURS * costs.size:
         return []
     widths = sorted({usual_width(costs, states) for states in _SEARCH_STATES} - {1})
-    degree = 2 * len(costs.edges) / costs.size
+    fitting = [width for width in widths if table_bytes(costs.n_labels, width) <= _MOST_BYTES]
     return [
-        WideTrees(
-            "wide",
-            width,
-            float(costs.n_labels) ** width,
-            costs.size * (20.0 + (4.0 + degree) * width + 2.0 * float(costs.n_labels) ** width),
-            table_bytes(costs.n_labels, width) + 100 * costs.size,
-        )
-        for width in widths
-        if table_bytes(costs.n_labels, width) <= _MOST_BYTES
+        WideTrees("wide", width, float(costs.n_labels) ** width, _sweep_work(costs, width), _set_bytes(costs, width))
+        for width in fitting
     ]
+
+
+def _sweep_work(costs: GraphCosts, width: int) -> float:
+    """The work of a sweep, in sites x labels: measured, relative to a sweep over trees."""
+    degree = 2 * len(costs.edges) / costs.size
+    return costs.size * (34.0 + 4.0 * degree * width + 0.3 * float(costs.n_labels) ** (width + 1))
+
+
+def _set_bytes(costs: GraphCosts, width: int) -> int:
+    """The memory of a tree set, roughly."""
+    return table_bytes(costs.n_labels, width) + 100 * costs.size
 
 
 class WideTreeSet:

@@ -6,6 +6,7 @@ import numpy as np
 
 from treefield.backends.grid.costs import GridCosts
 from treefield.backends.grid.dual import GridDual, dual_bytes
+from treefield.backends.grid.elimination import eliminate_grid
 from treefield.backends.grid.fixed_point import exact_arithmetics, possible_arithmetics
 from treefield.backends.grid.forests import GridForests, forest_bytes
 from treefield.backends.grid.lines import solve_lines_alone
@@ -102,9 +103,9 @@ class GridBackend(GridCosts):
         """The labelling of least energy without the edges between the lines along an axis, unary costs times `nu`."""
         return solve_lines_alone(self, nu, axis)
 
-    def eliminate(self, max_entries: float) -> None:
-        """Grids are not eliminated."""
-        return None
+    def eliminate(self, max_entries: float) -> np.ndarray | None:
+        """The labelling of least energy by elimination; None if its tables would have more entries than that."""
+        return eliminate_grid(self, max_entries)
 
     @property
     def sweep_work(self) -> float:

@@ -9,11 +9,11 @@ import numpy as np
 from treefield.backends.graph import tree_sets as graph_trees
 from treefield.backends.graph.backend import GraphBackend
 from treefield.backends.graph.dual import GraphDual
-from treefield.backends.graph.edges import own_edges, shared_edges
 from treefield.backends.graph.messages import GraphBeliefs, message_bytes
 from treefield.backends.graph.site_costs import SiteSampler
 from treefield.backends.graph.tree_sets import ForestSampler, GraphForests
 from treefield.backends.grid.costs import GridCosts
+from treefield.backends.grid.elimination import eliminate_grid, graph_of
 from treefield.backends.grid.lines import solve_lines_alone
 from treefield.backends.grid.marginals import LineMarginals
 from treefield.backends.grid.regions import GridBoxes
@@ -57,16 +57,7 @@ class LatticeBackend(GridCosts):
 
     @functools.cached_property
     def _graph(self) -> GraphBackend:
-        sites, weights, tables = self.graph_edges()
-        counts = np.full(self.size, self.n_labels, np.int32)
-        sites = np.ascontiguousarray(sites, np.int32)
-        if tables is None:
-            edges = shared_edges(sites, weights, self.pairwise, counts)
-        else:
-            edges = own_edges(sites, weights, list(tables), counts)
-        dtype = np.result_type(np.float32, self.unary.dtype)
-        unary = np.ascontiguousarray(self.flat_unary, dtype)
-        return GraphBackend(unary, counts, edges, shape=self.shape)
+        return graph_of(self)
 
     @property
     def boxes(self) -> GridBoxes:
@@ -174,9 +165,9 @@ class LatticeBackend(GridCosts):
         """All sites as one tree, solved exactly by one sweep; raises `CycleError` if there is a cycle."""
         return self._graph.whole_tree()
 
-    def eliminate(self, max_entries: float) -> None:
-        """Grids are not eliminated."""
-        return None
+    def eliminate(self, max_entries: float) -> np.ndarray | None:
+        """The labelling of least energy by elimination; None if its tables would have more entries than that."""
+        return eliminate_grid(self, max_entries)
 
     @property
     def dual_work(self) -> float:
