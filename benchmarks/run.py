@@ -87,7 +87,7 @@ def main(arguments):
         sys.exit(f"no section is named {unknown[0]!r}; there are {', '.join(SECTIONS)}")
     if options.list:
         for name, section in SECTIONS.items():
-            print(f"{name:12}{section.__doc__.splitlines()[0]}")
+            print(f"{name:22}{section.__doc__.splitlines()[0]}")
         return
     signal.signal(signal.SIGINT, stop)
     names = options.names or list(SECTIONS)

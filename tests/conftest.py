@@ -18,6 +18,12 @@ _LONGEST = 300  # seconds
 
 
 @pytest.fixture
+def no_elimination(monkeypatch):
+    """`minimize` searches small models, too."""
+    monkeypatch.setattr("treefield.solvers.minimize.solve_by_elimination", lambda *_: None)
+
+
+@pytest.fixture
 def no_hang():
     """For tests of other processes: one that waits for ever ends, with a word on where it waits."""
     faulthandler.dump_traceback_later(_LONGEST, exit=True, file=sys.__stderr__)

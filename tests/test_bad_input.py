@@ -302,7 +302,8 @@ def test_models_without_ribbons_refuse_them_and_their_width(mrf, model):
     for options in ({}, {"width": 2}):
         message = f"{model} must be one of {listed} of site-index arrays, got 'ribbons'$"
         check_raises(lambda options=options: tf.t_icm(mrf, trees="ribbons", **options), ValueError, message)
-    check_raises(lambda: tf.t_icm(mrf, trees="trees", width=2), ValueError, "width.* goe?s? with (trees=.wide|rows and)")
+    message = "width.* goe?s? with (trees=.wide|rows and)"
+    check_raises(lambda: tf.t_icm(mrf, trees="trees", width=2), ValueError, message)
 
 
 @pytest.mark.parametrize("keywords", [{"trees": "snakes"}, {"order": 1}, {"x0": "best"}, {"threads": 0}], ids=str)

@@ -192,7 +192,7 @@ def test_denoise_does_not_depend_on_the_scale_of_the_values(dtype):
     np.testing.assert_array_equal(deep, restored.astype(np.int32) * 1000 - 99)
 
 
-def test_denoise_passes_options_to_minimize():
+def test_denoise_passes_options_to_minimize(no_elimination):
     check_options(lambda **options: tf.denoise(NOISY, levels=FEW["levels"], **options))
 
 

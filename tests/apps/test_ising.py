@@ -75,7 +75,7 @@ def test_ising_accepts_costs_of_any_magnitude(scale):
     assert tf.ising(np.array([-3, 1, 1]) * scale, -3 * scale).tolist() == [1, 1, 1]
 
 
-def test_ising_passes_options_to_minimize():
+def test_ising_passes_options_to_minimize(no_elimination):
     couplings = [np.random.default_rng(2).uniform(-1, 1, naive.edge_shape(FIELDS.shape, axis)) for axis in (0, 1)]
     check_options(lambda **options: tf.ising(FIELDS, couplings, **options))
 

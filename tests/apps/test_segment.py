@@ -200,7 +200,7 @@ def test_edge_weights_are_inversely_proportional_to_spacing():
     np.testing.assert_array_equal(far.weights[1], near.weights[1])
 
 
-def test_segment_passes_options_to_minimize():
+def test_segment_passes_options_to_minimize(no_elimination):
     image = np.random.default_rng(4).random((7, 8))
     check_options(lambda **options: tf.segment(image, 3, **{"rng": 0} | options))
 

@@ -586,3 +586,12 @@ def test_tiny_and_huge_costs_are_solved_exactly(scale, labels):
     mrf = tf.GridMRF(unary * scale, tf.Potts(0.4 * scale))
     assert mrf.backend.tree_set("ribbons", width=4).sweep(y) < 0
     np.testing.assert_array_equal(x, y)
+
+
+def test_lines_of_one_site_read_no_edge_beyond_the_last():
+    tables = [np.ones((3, 3, 1, 2, 2)), np.ones((3, 3, 1, 2, 2)), np.ones((3, 3, 0, 2, 2))]
+    mrf = tf.GridMRF(np.zeros((3, 3, 1, 2)), tf.EdgeTables(tables), periodic=(True, True, False))
+    trees = mrf.backend.tree_set("ribbons", width=2)
+    for bar in trees._bars:
+        lines = trees._layout(bar, bar.sizes).lines
+        assert lines.edges.max() < len(mrf.backend._tables) // 4

@@ -184,12 +184,11 @@ def test_whole_tree_is_solved_exactly_or_its_cycle_refused(name):
 
 
 @every_model
-def test_elimination_finds_the_minimum_or_declines(name):
+def test_elimination_finds_the_minimum_unless_its_tables_are_too_large(name):
     found = example(name)
     assert found.mrf.backend.eliminate(0) is None
     x = found.mrf.backend.eliminate(1e7)
-    assert (x is None) == (name in GRIDS)
-    assert x is None or found.energy(x) == pytest.approx(found.minimum, abs=1e-10)
+    assert x.shape == found.mrf.shape and found.energy(x) == pytest.approx(found.minimum, abs=1e-10)
 
 
 @every_model

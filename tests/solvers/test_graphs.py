@@ -43,12 +43,6 @@ SEARCHES = {
 THREADED = {name: each for name, each in SOLVERS.items() if each[0] in (tf.t_icm, tf.t_ils, tf.genetic, tf.minimize)}
 
 
-@pytest.fixture
-def no_elimination(monkeypatch):
-    """`minimize` searches, whatever it could solve exactly at once."""
-    monkeypatch.setattr("treefield.solvers.minimize.solve_by_elimination", lambda *_: None)
-
-
 def check_result(case, mrf, res):
     """Fail unless the result of a solver is consistent."""
     model = case.model

@@ -136,7 +136,7 @@ def test_an_interrupted_search_is_continued_from_its_result(models):
 
     half = tf.minimize(models[0], rng=0, callback=stop, keep_messages=True)
     rest = tf.minimize(models[0], half, rng=0)
-    assert half.status == tf.Status.STOPPED and rest.trace["bound"][1] >= half.lower_bound - 1e-6 * abs(
+    assert half.status == tf.Status.STOPPED and rest.trace["bound"][2] >= half.lower_bound - 1e-6 * abs(
         half.lower_bound
     )
 

@@ -162,7 +162,7 @@ def test_ctrl_c_between_tiles_returns_a_complete_labelling(monkeypatch):
     assert res.status == 3
 
 
-def test_a_tiled_search_reports_that_its_tiles_were_limited():
+def test_a_tiled_search_reports_that_its_tiles_were_limited(no_elimination):
     tiled, _ = noisy((40, 50), tile=16)
     for res in (tf.minimize(tiled, rng=0, maxiter=0), tf.t_ils(tiled, rng=0, maxiter=5)):
         assert res.status == tf.Status.LIMIT and "maxiter" in res.message

@@ -32,7 +32,7 @@ def graph_of(costs: GridCosts) -> GraphBackend:
 def eliminate_grid(costs: GridCosts, max_entries: float) -> np.ndarray | None:
     """The labelling of least energy; None if its tables would have more than `max_entries` entries in all."""
     axis = min(range(len(costs.shape)), key=lambda axis: _profile_size(costs, axis))
-    entries = float(costs.n_labels) ** min(_profile_size(costs, axis) + 1, 1000)
+    entries = float(costs.n_labels) ** min(_profile_size(costs, axis) + 1, 60)
     if entries > _LARGEST or entries * costs.size > max_entries:
         return None
     sites = np.moveaxis(np.arange(costs.size).reshape(costs.shape), axis, 0)

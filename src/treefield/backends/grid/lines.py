@@ -187,6 +187,8 @@ def locate(
     coordinates = dict(zip(others, np.unravel_index(line, cross), strict=True))
     own = sum(coordinates[a] * grid.strides[a] for a in others)
     own_edge = grid.edge_offsets[axis] + sum(coordinates[a] * edge_strides[axis, a] for a in others)
+    if length == 1:  # there is none: kernels read the first edge of all, with weight 0
+        own_edge = np.zeros_like(line)
     neighbours, edges, exists = [line], [own_edge], [used & (length > 1)]
     numbers, shifts, strides = [axis], [0], [edge_strides[axis, axis]]
     for number, step in enumerate(steps):
