@@ -126,4 +126,4 @@ def least_energy(example, x, sites):
     changed = stays[:, None] & (x[:, None] != np.arange(labels))
     unaries = np.array(example.model.unaries) + FORBIDDEN * changed
     graph = tf.GraphMRF(unaries, np.array(example.model.edges), np.array(example.model.tables))
-    return float(graph.energy(graph.backend.eliminate(2.0**30)))
+    return float(graph.energy(graph.backend.eliminate(2.0**30, 2.0**30, 1)))

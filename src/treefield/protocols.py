@@ -342,8 +342,11 @@ class Backend(Labels, Protocol):
     def solve_lines(self, nu: float, axis: int) -> np.ndarray:
         """The labelling of least energy without the edges between the lines along an axis, unary costs times `nu`."""
 
-    def eliminate(self, max_entries: float) -> np.ndarray | None:
-        """The labelling of least energy by elimination; None if its tables would have more entries than that."""
+    def eliminate(self, max_entries: float, max_bytes: float, threads: int) -> np.ndarray | None:
+        """The labelling of least energy by elimination; None if its tables would be larger than that.
+
+        They have so many entries in all, and take so many bytes at once. Both are predicted.
+        """
 
     def search_bytes(self) -> dict[tuple[str, str | None], int]:
         """Memory for tree sets and the dual, roughly, by (memory, arithmetic): the fastest first."""

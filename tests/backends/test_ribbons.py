@@ -209,7 +209,7 @@ def test_ribbons_of_one_phase_never_touch(ring):
 
 def eliminated(mrf):
     graph = mrf.to_graph()
-    return float(graph.energy(graph.backend.eliminate(2.0**30)))
+    return float(graph.energy(graph.backend.eliminate(2.0**30, 2.0**30, 1)))
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])

@@ -70,7 +70,7 @@ def test_wide_trees_find_what_elimination_finds(labels):
     trees = graph.backend.tree_set("wide", width=rows + 1)
     for _ in range(20):
         trees.sweep(x, rng)
-    least = graph.energy(graph.backend.eliminate(2.0**30))
+    least = graph.energy(graph.backend.eliminate(2.0**30, 2.0**30, 1))
     assert graph.energy(x) == pytest.approx(least, rel=1e-9)
 
 
@@ -78,7 +78,7 @@ def test_wide_trees_find_what_elimination_finds(labels):
 def test_trees_end_where_their_decisions_have_no_room(monkeypatch, room):
     rng = np.random.default_rng(0)
     mrf = tf.GraphMRF(rng.normal(size=(60, 2)), [(i, (i + 1) % 60) for i in range(60)], tf.Potts(-0.5))
-    least = mrf.energy(mrf.backend.eliminate(2.0**20))
+    least = mrf.energy(mrf.backend.eliminate(2.0**20, 2.0**30, 1))
     for few, is_cut in ((room, True), (2**22, False)):
         monkeypatch.setattr(wide_trees, "_FEW_DECISIONS", few)
         trees, x = mrf.backend.tree_set("wide", width=2), random_labels(mrf, 0)

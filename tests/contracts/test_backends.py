@@ -186,8 +186,9 @@ def test_whole_tree_is_solved_exactly_or_its_cycle_refused(name):
 @every_model
 def test_elimination_finds_the_minimum_unless_its_tables_are_too_large(name):
     found = example(name)
-    assert found.mrf.backend.eliminate(0) is None
-    x = found.mrf.backend.eliminate(1e7)
+    assert found.mrf.backend.eliminate(0, 1e9, 1) is None
+    assert found.mrf.backend.eliminate(1e7, 0, 1) is None
+    x = found.mrf.backend.eliminate(1e7, 1e9, 2)
     assert x.shape == found.mrf.shape and found.energy(x) == pytest.approx(found.minimum, abs=1e-10)
 
 

@@ -24,9 +24,9 @@ from treefield.validation import as_byte_count, as_choice, as_generator, as_mode
 METHODS = ("auto", "anneal", "genetic", "icm", "loopy_bp", "scan_line", "t_icm", "t_ils", "tree_bp", "trw")
 
 _TOL = 1e-4
-_ENTRIES = 2.0**24  # of all tables of an elimination
-_ENTRIES_PER_SECOND = 2.0**24  # fewer than any machine manages
-_ENTRY_BYTES = 24
+_ENTRIES = 2.0**30  # of all tables of an elimination: one or two seconds
+_ENTRIES_PER_SECOND = 2.0**28  # fewer than most machines manage
+_ELIMINATION_BYTES = 2**31  # without a memory_limit
 LABELLINGS = 12  # of 4 bytes a site: those of the search, and what merging two of them needs
 
 
@@ -115,7 +115,7 @@ def minimize(
     check_method_keywords(method, options, "minimize", ("method",))
     gap = _TOL if tol is None else tol
     limits = as_limits(maxiter, time_limit, callback, patience, progress=progress, tol=gap)
-    as_thread_count(threads)
+    workers = as_thread_count(threads)
     generator = as_generator(rng)
     if isinstance(mrf, TiledModel):
         if memory_limit is not None:
@@ -133,7 +133,7 @@ def minimize(
     if backend.has_few_edges and (limit is None or backend.tree_bytes <= limit):
         with contextlib.suppress(CycleError):
             return _notify(tree_bp(mrf), callback)
-    exact = solve_by_elimination(mrf, limits["time_limit"], limit)
+    exact = solve_by_elimination(mrf, limits["time_limit"], limit, workers)
     if exact is not None:
         return _notify(exact, callback)
     memory, arithmetic = _what_fits(mrf, limit)
@@ -152,11 +152,13 @@ def minimize(
     )
 
 
-def solve_by_elimination(mrf: Model, time_limit: float | None, memory_limit: int | None) -> MAPResult | None:
-    """The exact answer if its tables are small enough for a second's work and for the limits; else None."""
+def solve_by_elimination(
+    mrf: Model, time_limit: float | None, memory_limit: int | None, threads: int
+) -> MAPResult | None:
+    """The exact answer if its tables are small enough for a second or two of work and for the limits; else None."""
     timer = Timer()
     entries = min(_ENTRIES, math.inf if time_limit is None else time_limit * _ENTRIES_PER_SECOND)
-    x = mrf.backend.eliminate(min(entries, math.inf if memory_limit is None else memory_limit / _ENTRY_BYTES))
+    x = mrf.backend.eliminate(entries, _ELIMINATION_BYTES if memory_limit is None else memory_limit, threads)
     if x is None:
         return None
     run = Run("elimination", mrf, x, timer)

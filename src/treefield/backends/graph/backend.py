@@ -86,9 +86,9 @@ class GraphBackend(GraphCosts):
         """Graphs have no lines."""
         raise TypeError("a graph has no lines")
 
-    def eliminate(self, max_entries: float) -> np.ndarray | None:
-        """The labelling of least energy by elimination; None if its tables would have more entries than that."""
-        return eliminate(self, max_entries)
+    def eliminate(self, max_entries: float, max_bytes: float, threads: int) -> np.ndarray | None:
+        """The labelling of least energy by elimination; None if its tables would be larger than that."""
+        return eliminate(self, max_entries, max_bytes, threads)
 
     @property
     def sweep_work(self) -> float:

@@ -103,9 +103,9 @@ class GridBackend(GridCosts):
         """The labelling of least energy without the edges between the lines along an axis, unary costs times `nu`."""
         return solve_lines_alone(self, nu, axis)
 
-    def eliminate(self, max_entries: float) -> np.ndarray | None:
-        """The labelling of least energy by elimination; None if its tables would have more entries than that."""
-        return eliminate_grid(self, max_entries)
+    def eliminate(self, max_entries: float, max_bytes: float, threads: int) -> np.ndarray | None:
+        """The labelling of least energy by elimination; None if its tables would be larger than that."""
+        return eliminate_grid(self, max_entries, max_bytes, threads)
 
     @property
     def sweep_work(self) -> float:

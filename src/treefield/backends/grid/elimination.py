@@ -8,11 +8,13 @@ import numpy as np
 
 from treefield.backends.graph.backend import GraphBackend
 from treefield.backends.graph.edges import own_edges, shared_edges
-from treefield.backends.graph.elimination import eliminate_in_order
+from treefield.backends.graph.elimination import run_best_plan, sweeping_order
 from treefield.backends.grid.costs import GridCosts
 from treefield.backends.grid.schedules import cross_shape
 
-_LARGEST = 2.0**22  # entries of one table
+_MOST_SITES = 2**14
+_LARGEST = 30  # the binary logarithm of the labellings of a slice: beyond, no order will do
+_SAVING = 3  # the binary logarithm of how much smaller the tables of the better order may be
 
 
 def graph_of(costs: GridCosts) -> GraphBackend:
@@ -29,19 +31,25 @@ def graph_of(costs: GridCosts) -> GraphBackend:
     return GraphBackend(unary, counts, edges, shape=costs.shape)
 
 
-def eliminate_grid(costs: GridCosts, max_entries: float) -> np.ndarray | None:
-    """The labelling of least energy; None if its tables would have more than `max_entries` entries in all."""
+def eliminate_grid(
+    costs: GridCosts, max_entries: float, max_bytes: float = math.inf, threads: int = 1
+) -> np.ndarray | None:
+    """The labelling of least energy; None if the tables would have more entries, or take more memory, than that.
+
+    The grid is swept slice by slice along its longest axis, or diagonally from a corner.
+    """
     axis = min(range(len(costs.shape)), key=lambda axis: _profile_size(costs, axis))
-    entries = float(costs.n_labels) ** min(_profile_size(costs, axis) + 1, 60)
-    if entries > _LARGEST or entries * costs.size > max_entries:
+    bits = _profile_size(costs, axis) * math.log2(max(costs.n_labels, 1))
+    if costs.size > _MOST_SITES or bits > _LARGEST or costs.size * 2.0 ** (bits - _SAVING) > max_entries:
         return None
-    sites = np.moveaxis(np.arange(costs.size).reshape(costs.shape), axis, 0)
-    return eliminate_in_order(graph_of(costs), sites.reshape(-1).tolist()).reshape(costs.shape)
+    slices = np.moveaxis(np.arange(costs.size).reshape(costs.shape), axis, 0).reshape(-1).tolist()
+    graph = graph_of(costs)
+    x = run_best_plan(graph, [slices, sweeping_order(graph)], max_entries, max_bytes, threads)
+    return None if x is None else x.reshape(costs.shape)
 
 
 def _profile_size(costs: GridCosts, axis: int) -> int:
-    """How many neighbours a site can have when the sites are eliminated one slice across an axis after the other."""
+    """How many neighbours most sites have when one slice across an axis is eliminated after the other."""
     across = cross_shape(costs.shape, axis)
-    closed = 2 if costs.periodic[axis] else 1  # the first slice is eliminated last
-    ahead = math.prod(across[1:]) + 2 if costs.lattice.connectivity > 1 else 0  # a line of the next slice
-    return closed * math.prod(across) + ahead
+    closed = 2 if costs.periodic[axis] and costs.shape[axis] > 2 else 1  # the first slice is eliminated last
+    return min(closed * math.prod(across), costs.size - 1)

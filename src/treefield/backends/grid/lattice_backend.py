@@ -165,9 +165,9 @@ class LatticeBackend(GridCosts):
         """All sites as one tree, solved exactly by one sweep; raises `CycleError` if there is a cycle."""
         return self._graph.whole_tree()
 
-    def eliminate(self, max_entries: float) -> np.ndarray | None:
-        """The labelling of least energy by elimination; None if its tables would have more entries than that."""
-        return eliminate_grid(self, max_entries)
+    def eliminate(self, max_entries: float, max_bytes: float, threads: int) -> np.ndarray | None:
+        """The labelling of least energy by elimination; None if its tables would be larger than that."""
+        return eliminate_grid(self, max_entries, max_bytes, threads)
 
     @property
     def dual_work(self) -> float:
