@@ -98,7 +98,8 @@ class WideTrees(NamedTuple):
     width: int
     states: float  # at each step of its exact search
     work: float  # of a sweep, in sites x labels
-    bytes: int  # of its workspace, for each thread
+    memory: str  # the option that keeps its workspace to
+    bytes: int  # so many for each thread
 
 
 class DualMessages(NamedTuple):

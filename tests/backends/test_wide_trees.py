@@ -163,3 +163,16 @@ def test_periodic_and_dense_grids_have_wide_trees():
         mrf = tf.GridMRF(rng.normal(size=shape), tf.Potts(-0.7), **options)
         res = tf.t_icm(mrf, trees="wide", width=4, rng=0)
         assert res.fun == mrf.energy(res.x) <= tf.t_icm(mrf, trees="sites", rng=0).fun
+
+
+def test_more_than_256_labels_are_solved_exactly():
+    unary = np.random.default_rng(0).random((4, 300))
+    unary[:, 280] = -5
+    mrf = tf.GraphMRF(unary, [(0, 1), (1, 2), (2, 3), (3, 0)], tf.Potts(1))
+    assert tf.t_icm(mrf, np.zeros(4, int), trees="wide", rng=0).fun == -20
+
+
+def test_too_many_labels_for_any_width_are_refused():
+    mrf = tf.GraphMRF(np.zeros((4, 1000)), [(0, 1), (1, 2), (2, 3), (3, 0)], tf.Potts(1))
+    with pytest.raises(ValueError, match='1000 labels needs more than 1024 MB even for width=1; use trees="trees"'):
+        mrf.backend.tree_set("wide")

@@ -192,3 +192,35 @@ def test_within_a_memory_limit_that_leaves_room_the_gap_closes_to_rounding():
 def test_trw_closes_the_gap_to_rounding_only_with_tol_0():
     mrf = tf.GridMRF(random_unary(1, 300, 3, dtype=float), tf.Potts(0.3))
     assert "proved optimal" in tf.trw(mrf, tol=0).message
+
+
+def glass(shape, **options):
+    """Spins without fields, of random couplings."""
+    rng, unary = np.random.default_rng(0), np.zeros((*shape, 2))
+    edges = tf.GridMRF(unary, tf.Potts(1), **options).backend.lattice.edge_shapes
+    return tf.GridMRF(unary, tf.Potts(1), weights=[rng.normal(size=shape) for shape in edges], **options)
+
+
+MODELS_WITH_WIDE_TREES = {
+    "ribbons": lambda: glass((60, 60)),
+    "graph": lambda: glass((40, 40)).to_graph(),
+    "grid as a graph": lambda: glass((40, 40), connectivity=2, periodic=True),
+}
+
+
+@pytest.mark.parametrize("name", MODELS_WITH_WIDE_TREES)
+def test_wide_trees_within_a_memory_limit_do_not_depend_on_the_number_of_threads(name):
+    mrf = MODELS_WITH_WIDE_TREES[name]()
+    needed = next(iter(mrf.backend.search_bytes().values())) + 48 * mrf.size
+    for limit in (10**9, int(needed + 1.5 * mrf.backend.wider_trees[0].bytes)):
+        runs = [tf.minimize(mrf, memory_limit=limit, maxiter=12, tol=0, rng=0, threads=count) for count in (1, 2, 3)]
+        assert len({res.fun for res in runs}) == 1 and runs[0].nit == 12
+        np.testing.assert_array_equal(runs[0].x, runs[1].x)
+
+
+def test_a_checkpoint_of_other_widths_is_refused(tmp_path):
+    mrf, path = glass((60, 60)), tmp_path / "search.checkpoint"
+    tf.minimize(mrf, maxiter=3, tol=0, rng=0, checkpoint=path)
+    limit = int(next(iter(mrf.backend.search_bytes().values())) + 48 * mrf.size)
+    with pytest.raises(ValueError, match="widths"):
+        tf.minimize(mrf, maxiter=6, tol=0, rng=0, checkpoint=path, memory_limit=limit)

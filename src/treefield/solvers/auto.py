@@ -23,7 +23,7 @@ from treefield.protocols import Dual, Limits, Model, Seed, StartOrResult, TreeSe
 from treefield.results import MAPResult, Status, amend_result
 from treefield.solvers.checkpoint import as_saved_labelling, compact_labellings, open_checkpoint
 from treefield.solvers.run import Run, begin, split_start
-from treefield.solvers.steps import Steps, usual_steps
+from treefield.solvers.steps import Steps, choose_wide_trees, usual_steps
 from treefield.validation import as_count, as_fields, as_non_negative, as_real_scalar, as_thread_count
 
 _DUAL_ITERATIONS = 4  # in a round
@@ -57,17 +57,19 @@ def search_auto(
     """
     x0, messages = split_start(x0)
     is_unlimited = all(limits[name] is None for name in ("maxiter", "time_limit", "patience"))
-    settings: dict[str, object] = {"memory": memory, "arithmetic": arithmetic}
+    workers = as_thread_count(threads)
+    wide_trees = choose_wide_trees(mrf, room, workers)
+    widths = [wide.width for wide, _ in wide_trees]
+    settings: dict[str, object] = {"memory": memory, "arithmetic": arithmetic, "widths": widths}
     file, saved = open_checkpoint(checkpoint, "auto", mrf, settings, {"suggested": 1, "decoded": 1}, ["messages"])
     run, generator = begin("auto", mrf, x0, rng, limits, saved)
-    workers = as_thread_count(threads)
     dual = None
     with run:
         dual = None if arithmetic is None else mrf.backend.dual(arithmetic)
         if dual is not None and messages is not None and saved is None:
             dual.start_from(messages)
         trees = mrf.backend.tree_set(mrf.backend.search_trees, memory=memory, threads=threads)
-        steps = Steps(usual_steps(mrf, trees, room, workers))
+        steps = Steps(usual_steps(mrf, trees, wide_trees, spares_memory=room < math.inf))
         search = _AutoSearch(run, dual, trees, steps, generator)
         if saved is not None:
             run.resume(saved, generator, search.restore)

@@ -18,7 +18,7 @@ from treefield.moves.balls import BallJump
 from treefield.moves.boxes import BoxJump
 from treefield.moves.common import ACCEPT_WORK, own_work, restore, state_of
 from treefield.moves.mixed import MixedJump
-from treefield.protocols import Jump, Learns, Model, TreeSet
+from treefield.protocols import Jump, Learns, Model, TreeSet, WideTrees
 from treefield.validation import as_count, as_fields, as_non_negative
 
 _MEMORY = 0.1  # of the work so far: what a step has won counts by e^-1 less after so much more work by it
@@ -75,14 +75,32 @@ def _restart(x: np.ndarray, mrf: Model, rng: np.random.Generator) -> np.ndarray:
     return mrf.backend.random_labels(rng)
 
 
-def usual_steps(mrf: Model, trees: TreeSet, room: float, threads: int) -> list[Step]:
-    """Mixed jumps with the usual trees, then all that wider trees can do within `room` bytes, the cheapest first."""
-    steps = []
-    memory = "auto" if room == math.inf else "low"
+def choose_wide_trees(mrf: Model, room: float, threads: int) -> list[tuple[WideTrees, int]]:
+    """The wide trees whose workspaces fit into `room` bytes, the narrowest first, and how many threads fit for each.
+
+    Which they are does not depend on the number of threads.
+    """
+    chosen = []
     for wide in mrf.backend.wider_trees:
-        room -= threads * wide.bytes
-        if room < 0:
+        if wide.bytes > room:
             break
+        chosen.append(wide)
+        room -= wide.bytes
+    found = []
+    for wide in chosen:
+        more = min(threads - 1, int(min(room / wide.bytes, threads)))
+        room -= more * wide.bytes
+        found.append((wide, 1 + more))
+    return found
+
+
+def usual_steps(
+    mrf: Model, trees: TreeSet, wide_trees: list[tuple[WideTrees, int]], *, spares_memory: bool
+) -> list[Step]:
+    """Mixed jumps with the usual trees, then all that the wide trees can do, the cheapest first."""
+    steps = []
+    for wide, threads in wide_trees:
+        memory = wide.memory if spares_memory else "auto"
         prepare = functools.cache(
             functools.partial(mrf.backend.tree_set, wide.trees, width=wide.width, memory=memory, threads=threads)
         )

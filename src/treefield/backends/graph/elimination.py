@@ -16,6 +16,7 @@ import scipy.sparse.csgraph
 
 from treefield.backends.graph.costs import GraphCosts
 from treefield.backends.grid.threads import Workers, share_of
+from treefield.validation import label_dtype
 
 if TYPE_CHECKING:
     from treefield.kernels.graph.elimination import Site
@@ -220,7 +221,7 @@ class _Elimination:
         costs = self._collect(site, scope, split)
         out = self._pool.take(states)
         are_bits = labels == 2 and lows % 8 == 0
-        decisions = np.empty(states // 8 if are_bits else states, np.uint8 if labels <= 256 else np.uint16)
+        decisions = np.empty(states // 8 if are_bits else states, label_dtype(labels))
         numbers = np.arange(highs)
 
         def solve(thread: int, threads: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from treefield.backends.graph.costs import GraphCosts
 from treefield.backends.shared import Labellings
 from treefield.protocols import WideTrees
-from treefield.validation import as_count, as_flat_labels
+from treefield.validation import as_count, as_flat_labels, label_dtype
 
 if TYPE_CHECKING:
     from treefield.kernels.graph.fronts import Front
@@ -32,14 +32,18 @@ def usual_width(costs: Labellings, states: float = _USUAL_STATES) -> int:
 
 def as_width(costs: Labellings, width: int | None) -> int:
     """A width that fits into the graph and into memory, or an error that names the largest that does."""
-    if width is None:
-        return usual_width(costs)
-    width, size = as_count(width, "width", 1), math.prod(costs.shape)
+    size = math.prod(costs.shape)
+    width = usual_width(costs) if width is None else as_count(width, "width", 1)
     if width > size:
         raise ValueError(f"width={width} is more than the graph's {size} sites; the largest width that fits is {size}")
     fits = width
-    while fits > 1 and table_bytes(costs.n_labels, fits) > _MOST_BYTES:
+    while fits > 0 and table_bytes(costs.n_labels, fits) > _MOST_BYTES:
         fits -= 1
+    if fits == 0:
+        raise ValueError(
+            f'trees="wide" with {costs.n_labels} labels needs more than {_MOST_BYTES >> 20} MB even for width=1; '
+            'use trees="trees"'
+        )
     if fits < width:
         raise ValueError(
             f"width={width} needs {costs.n_labels}**{width} states at each of its steps, more than {_MOST_BYTES >> 20} "
@@ -66,18 +70,19 @@ def _high_entries(labels: int, width: int) -> int:
 
 def _decision_bytes(labels: int, width: int) -> int:
     """Room for the decisions of a tree: at least as many as a full profile needs to leave."""
-    return max(_FEW_DECISIONS, (width + 3) * labels ** (width + 2))
+    return max(_FEW_DECISIONS, (width + 3) * labels ** (width + 2) * label_dtype(labels).itemsize)
 
 
 def search_widths(costs: GraphCosts) -> list[WideTrees]:
     """The wide trees that a search should try."""
     if not 2 <= costs.n_labels <= _MOST_LABELS or 2 * len(costs.edges) > _MOST_NEIGHBOURS * costs.size:
         return []
-    widths = sorted({usual_width(costs, states) for states in _SEARCH_STATES} - {1})
-    fitting = [width for width in widths if table_bytes(costs.n_labels, width) <= _MOST_BYTES]
+    states = float(costs.n_labels)
+    widths = sorted({usual_width(costs, most) for most in _SEARCH_STATES} - {1})
     return [
-        WideTrees("wide", width, float(costs.n_labels) ** width, _sweep_work(costs, width), _set_bytes(costs, width))
-        for width in fitting
+        WideTrees("wide", width, states**width, _sweep_work(costs, width), "auto", _set_bytes(costs, width))
+        for width in widths
+        if table_bytes(costs.n_labels, width) <= _MOST_BYTES
     ]
 
 
@@ -154,7 +159,7 @@ class WideTreeSet:
             h=np.empty(labels),
             low=np.empty(LOW_STATES * labels),
             high=np.empty(_high_entries(labels, width)),
-            decisions=np.empty(_decision_bytes(labels, width), np.uint8),
+            decisions=np.empty(_decision_bytes(labels, width) // label_dtype(labels).itemsize, label_dtype(labels)),
             events=np.empty(4 * 2 * size, np.int64),
         )
         return front, tables

@@ -79,11 +79,9 @@ class LatticeBackend(GridCosts):
                 f"trees of a grid with {neighbours} must be one of {listed}, or a list of site-index arrays, "
                 f"got {trees!r}"
             )
-        has_width = width is not None and not (isinstance(trees, str) and trees == "wide")
-        if bands is not None or has_width or memory == "low":
+        if bands is not None or memory == "low":
             raise ValueError(
-                f'bands, width and memory="low" go with rows and columns, got trees={trees!r} on a grid with '
-                f"{neighbours}"
+                f'bands and memory="low" go with rows and columns, got trees={trees!r} on a grid with {neighbours}'
             )
         graph_trees.check_options(self, trees, order, bands, width, memory, threads)
 

@@ -48,7 +48,7 @@ def search_widths(costs: GridCosts) -> list[WideTrees]:
     fitting = [width for width in widths if profile_bytes(costs, width) <= _MOST_BYTES]
     found = {float(costs.n_labels) ** _largest_queue(costs, width): width for width in fitting}
     return [
-        WideTrees("ribbons", width, states, _sweep_work(costs, width), _set_bytes(costs, width))
+        WideTrees("ribbons", width, states, _sweep_work(costs, width), "low", _set_bytes(costs, width))
         for states, width in found.items()
     ]
 
