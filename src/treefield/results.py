@@ -67,6 +67,9 @@ class MAPResult(OptimizeResult):
         The solver's name.
     lower_bound, gap : float
         A proved lower bound and (fun - lower_bound) / max(|fun|, |lower_bound|); nan without a bound.
+    proof : str or None
+        How the labelling was proved optimal: "tree" (the model is one), "elimination" (of all sites), "bound" (the
+        lower bound has reached the energy, up to the rounding of float64 sums); None if it was not.
     trace : structured array
         Columns iteration, seconds, energy, best, bound; row 0 is the start, then one row per iteration. Seconds leave
         compilation out.
@@ -88,6 +91,7 @@ class MAPResult(OptimizeResult):
     method: str
     lower_bound: float
     gap: float
+    proof: str | None
     trace: np.ndarray
     runs: np.ndarray
     messages: DualMessages
@@ -161,6 +165,7 @@ def make_result(
     method: str,
     lower_bound: float,
     trace: np.ndarray,
+    proof: str | None = None,
     **extra: object,
 ) -> MAPResult:
     """Build a result: `success` and `gap` follow from the status and the energies."""
@@ -174,6 +179,7 @@ def make_result(
         method=method,
         lower_bound=lower_bound,
         gap=relative_gap(fun, lower_bound),
+        proof=proof,
         trace=trace,
         **extra,
     )

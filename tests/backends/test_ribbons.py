@@ -13,7 +13,7 @@ import treefield as tf
 from lattices import Case
 from ribbon_sweeps import check_sweep, from_lattice, from_strategy, widths
 from strategies import ALL_KINDS, grid_models, random_case
-from treefield.backends.grid import ribbons
+from treefield.backends.grid import ribbon_layouts, ribbons
 
 BOTH = (True, True)
 
@@ -195,7 +195,7 @@ def test_ribbons_of_one_phase_never_touch(ring):
         for size in range(1, n + (not ring)):
             for offset in range(1, (n if ring else size) + 1):
                 found = naive_ribbons.parts(n, size, offset, ring)
-                coordinates, colours = ribbons._cut(n, size, offset, ring=ring)
+                coordinates, colours = ribbon_layouts._cut(n, size, offset, ring=ring)
                 assert [row[row >= 0].tolist() for row in coordinates] == [part for part, _ in found]
                 assert colours.tolist() == [colour for _, colour in found]
                 colour_of = {k: (number, colour) for number, (part, colour) in enumerate(found) for k in part}

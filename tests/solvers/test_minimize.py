@@ -59,6 +59,19 @@ def test_the_result_of_minimize_is_consistent(mrf):
     assert res.fun <= min(tf.trw(mrf, maxiter=24).fun, tf.t_icm(mrf, rng=0).fun)
 
 
+def test_the_result_says_how_it_was_proved_optimal(no_elimination):
+    smooth = tf.GridMRF(np.random.default_rng(0).integers(0, 9, (9, 9, 2)), tf.Potts(2))
+    assert tf.minimize(smooth, tol=0, rng=0).proof == "bound"
+    assert tf.minimize(CHAIN).proof == "tree" and tf.minimize(MRF, method="icm").proof is None
+    assert tf.minimize(smooth, maxiter=1, tol=0, rng=0).proof is None
+    seen = []
+    assert tf.minimize(smooth, tol=0, rng=0, callback=lambda res: seen.append(res.proof)).proof and seen[0] is None
+
+
+def test_small_models_are_proved_optimal_by_elimination():
+    assert tf.minimize(frustrated((8, 8)), rng=0).proof == "elimination"
+
+
 def test_minimize_solves_a_chain_exactly_at_once():
     for unary in (CHAIN.unary, CHAIN.unary.transpose(1, 0, 2), CHAIN.unary[None]):
         mrf = tf.GridMRF(unary, tf.Potts(2))

@@ -33,6 +33,7 @@ class SearchFigures(TypedDict):
     energy: float | None
     lower_bound: float | None
     gap: float | None
+    proof: str | None
     seconds: float
     iterations: int
     method: str
@@ -178,6 +179,7 @@ def search_figures(res: MAPResult) -> SearchFigures:
         "energy": _finite_or_none(res.fun),
         "lower_bound": _finite_or_none(res.lower_bound),
         "gap": _finite_or_none(res.gap),
+        "proof": res.proof,
         "seconds": float(res.trace["seconds"][-1]),
         "iterations": int(res.nit),
         "method": res.method,

@@ -76,6 +76,7 @@ class Loop(abc.ABC):
         self._has_own_interrupts = interrupts is None
         self._interrupts = interrupts or Interrupts()
         self._status, self._message = Status.RUNNING, ""
+        self._proof: str | None = None
         self._last_gain = 0  # iteration of the last new best
         self._has_searched = False  # an iteration, or the first local search, is over
         self._trace = np.zeros(64, TRACE)
@@ -112,10 +113,13 @@ class Loop(abc.ABC):
         if self._interrupts.pending:
             self.interrupt(self._interrupts.pending)
         elif self._tol is not None and self.gap <= self._tol:
-            proved = "proved optimal" if self.gap <= 0 else f"gap {self.gap:.2g} within tol = {self._tol:g}"
-            self.stop(Status.CONVERGED, f"converged: {proved}")
+            if self.gap <= 0:
+                self.stop(Status.CONVERGED, "converged: proved optimal", proof="bound")
+            else:
+                self.stop(Status.CONVERGED, f"converged: gap {self.gap:.2g} within tol = {self._tol:g}")
         elif self._tol is not None and self._is_within_rounding():
-            self.stop(Status.CONVERGED, "converged: proved optimal within the rounding of float64 sums")
+            message = "converged: proved optimal within the rounding of float64 sums"
+            self.stop(Status.CONVERGED, message, proof="bound")
         elif self._maxiter is not None and self.nit >= self._maxiter:
             self.stop(Status.LIMIT, f"maxiter = {self._maxiter} reached")
         elif self.is_over_limit():
@@ -174,9 +178,9 @@ class Loop(abc.ABC):
         """How far the best energy can be from the least, as a share of itself; nan without a bound."""
         return relative_gap(self.best, self.bound)
 
-    def stop(self, status: Status, message: str) -> None:
-        """Let no further iteration start."""
-        self._status, self._message = status, message
+    def stop(self, status: Status, message: str, proof: str | None = None) -> None:
+        """Let no further iteration start; `proof` says how the labelling was proved optimal."""
+        self._status, self._message, self._proof = status, message, proof
 
     def interrupt(self, how: str) -> None:
         """Let no further iteration start: the search was interrupted."""
@@ -226,6 +230,7 @@ class Loop(abc.ABC):
             message=message,
             method=self.method,
             lower_bound=lower_bound,
+            proof=self._proof,
             trace=self._true_trace(fun, is_last_energy),
         )
 

@@ -162,7 +162,7 @@ def solve_by_elimination(
     if x is None:
         return None
     run = Run("elimination", mrf, x, timer)
-    run.stop(Status.CONVERGED, "exact: the sites were eliminated one after the other")
+    run.stop(Status.CONVERGED, "exact: the sites were eliminated one after the other", proof="elimination")
     run.bound = exact_bound(mrf, run.energy)
     return run.result()
 

@@ -47,6 +47,6 @@ def tree_bp(mrf: Model) -> MAPResult:
     x = np.zeros(mrf.shape, np.int32)
     forest.sweep(x, check=False)
     run = Run("tree_bp", mrf, x, timer)
-    run.stop(Status.CONVERGED, "exact: the model is a tree")
+    run.stop(Status.CONVERGED, "exact: the model is a tree", proof="tree")
     run.bound = exact_bound(mrf, run.energy)
     return run.result()

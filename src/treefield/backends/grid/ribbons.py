@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from treefield.backends.grid.costs import GridCosts
-from treefield.backends.grid.lines import forbidden_in_dtype, locate
-from treefield.backends.grid.schedules import LANES, Schedule, cross_shape
+from treefield.backends.grid.ribbon_layouts import Bar, Layout, lay_out
+from treefield.backends.grid.schedules import LANES, cross_shape
 from treefield.backends.grid.threads import Workers, share_of
 from treefield.protocols import WideTrees
 from treefield.validation import as_count, as_flat_labels
 
 if TYPE_CHECKING:
-    from treefield.kernels.grid.packing import Lines, NaturalCosts
     from treefield.kernels.grid.profiles import Profile
-    from treefield.kernels.grid.ribbon_costs import Labels, Ribbons
+    from treefield.kernels.grid.ribbon_costs import Labels
     from treefield.kernels.rules.rule import Rule
 
 _USUAL_STATES = 256  # of a ribbon whose width is not given
@@ -62,7 +61,7 @@ def _set_bytes(costs: GridCosts, width: int) -> int:
 
 def _largest_queue(costs: GridCosts, width: int) -> int:
     """How many sites a profile holds, at most."""
-    return max(_Bar(costs, axis, width).queue for axis in range(len(costs.shape)))
+    return max(Bar(costs, axis, width).queue for axis in range(len(costs.shape)))
 
 
 def _sweep_work(costs: GridCosts, width: int) -> float:
@@ -70,7 +69,7 @@ def _sweep_work(costs: GridCosts, width: int) -> float:
     site, state = (6.6, 0.1) if costs.n_labels == 2 else (12.0, 0.6)
     axes = len(costs.shape)
     return costs.size * sum(
-        site + state * float(costs.n_labels) ** _Bar(costs, axis, width).queue for axis in range(axes)
+        site + state * float(costs.n_labels) ** Bar(costs, axis, width).queue for axis in range(axes)
     )
 
 
@@ -99,7 +98,7 @@ def as_width(costs: GridCosts, width: int | None, memory: str) -> int:
 
 def profile_bytes(costs: GridCosts, width: int, memory: str = "auto") -> int:
     """The memory of one thread's workspace for ribbons of that width, at most."""
-    return sum(_workspace_bytes(costs, _Bar(costs, axis, width), memory) for axis in range(len(costs.shape)))
+    return sum(_workspace_bytes(costs, Bar(costs, axis, width), memory) for axis in range(len(costs.shape)))
 
 
 def widest_ribbon(costs: GridCosts) -> int:
@@ -110,46 +109,10 @@ def widest_ribbon(costs: GridCosts) -> int:
     )
 
 
-class _Bar:
-    """The shape of the ribbons along an axis: `sizes` are the lines across, along each of the other axes.
-
-    In 3-D a ribbon is a bar, as square as its width allows.
-    """
-
-    def __init__(self, costs: GridCosts, axis: int, width: int) -> None:
-        self.axis, self.length = axis, costs.shape[axis]
-        self.shape, self.periodic = cross_shape(costs.shape, axis), cross_shape(costs.periodic, axis)
-        largest = [n - ring for n, ring in zip(self.shape, self.periodic, strict=True)]
-        self.sizes: tuple[int, ...] = (min(width, largest[0]),)
-        if len(largest) == 2:
-            first = min(math.isqrt(width), largest[0])
-            second = min(width // first, largest[1])
-            self.sizes = (min(width // second, largest[0]), second)
-        self.rows = math.prod(self.sizes)
-        self.has_diagonals = costs.lattice.connectivity == 2 and self.rows > 1
-        self.queue = self.rows + self.has_diagonals
-        self.steps = self.rows * self.length
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether one ribbon is the whole grid."""
-        return self.sizes == self.shape
-
-
-class Layout(NamedTuple):
-    """Ribbons along one axis, at one place: groups of eight, and which of them are solved in each phase."""
-
-    lines: Lines
-    ribbons: Ribbons
-    costs: NaturalCosts
-    phases: list[np.ndarray]
-    changes: np.ndarray
-
-
 class Turn(NamedTuple):
     """The ribbons along one axis, and in which phases a sweep solves them. Closed lines begin at `start`."""
 
-    bar: _Bar
+    bar: Bar
     layout: Layout
     start: int
     phases: list[np.ndarray]
@@ -169,7 +132,7 @@ class RibbonSet:
         self.width = as_width(costs, width, memory)
         self.order, self.costs = order, costs
         self.has_all_cores = True
-        bars = [_Bar(costs, axis, self.width) for axis in range(len(costs.shape) - 1, -1, -1)]
+        bars = [Bar(costs, axis, self.width) for axis in range(len(costs.shape) - 1, -1, -1)]
         whole = [bar for bar in bars if bar.is_whole and not costs.periodic[bar.axis]]
         self._bars = whole[:1] or bars  # if one ribbon is the whole grid there is nothing else to solve
         self.patience = 1 if whole else max(max(bar.sizes) for bar in bars)
@@ -201,7 +164,7 @@ class RibbonSet:
             turns.append(Turn(bar, layout, start, phases))
         return self._solve(flat, turns, check)
 
-    def _offsets(self, bar: _Bar, rng: np.random.Generator | None) -> tuple[int, ...]:
+    def _offsets(self, bar: Bar, rng: np.random.Generator | None) -> tuple[int, ...]:
         """Where the first ribbon ends, across each axis."""
         if rng is None:
             return bar.sizes
@@ -244,15 +207,15 @@ class RibbonSet:
         self._workers.run(solve, largest if self.has_all_cores else 1)
         return float(sum(turn.layout.changes.sum() for turn in turns))
 
-    def _layout(self, bar: _Bar, offsets: tuple[int, ...]) -> Layout:
+    def _layout(self, bar: Bar, offsets: tuple[int, ...]) -> Layout:
         key = bar.axis, offsets
         if key not in self._layouts:
             if sum(len(layout.lines.sites) for layout in self._layouts.values()) > _KEPT_LINES:
                 self._layouts.clear()
-            self._layouts[key] = _lay_out(self.costs, bar, offsets)
+            self._layouts[key] = lay_out(self.costs, bar, offsets)
         return self._layouts[key]
 
-    def _workspace(self, bar: _Bar, thread: int) -> tuple[Rule, Profile, Labels]:
+    def _workspace(self, bar: Bar, thread: int) -> tuple[Rule, Profile, Labels]:
         """One thread's rule, which may hold a workspace, and its workspace for the ribbons along an axis."""
         key = bar.axis, thread
         if key not in self._workspaces:
@@ -275,7 +238,7 @@ def _stores_decisions(costs: GridCosts) -> bool:
     return lane_rules[type(costs.rule())].label_count == 2
 
 
-def _segment_steps(costs: GridCosts, bar: _Bar, memory: str) -> int:
+def _segment_steps(costs: GridCosts, bar: Bar, memory: str) -> int:
     """The steps of a segment: all if their workspace is small, else those that need the least memory in all."""
     states = costs.n_labels**bar.queue
     bytes_of_costs = states * LANES * costs.dtype.itemsize
@@ -285,14 +248,14 @@ def _segment_steps(costs: GridCosts, bar: _Bar, memory: str) -> int:
     return min(bar.steps, math.ceil(math.sqrt(bar.steps * bytes_of_costs / bytes_of_step)))
 
 
-def _pair_entries(costs: GridCosts, bar: _Bar) -> int:
+def _pair_entries(costs: GridCosts, bar: Bar) -> int:
     """The entries of the tables of two diagonals together; those of one line are not used but for their first."""
     if costs.lattice.connectivity != 2:
         return 0
     return costs.n_labels**3 if bar.has_diagonals or costs.n_labels == 2 else costs.n_labels
 
 
-def _workspace_bytes(costs: GridCosts, bar: _Bar, memory: str) -> int:
+def _workspace_bytes(costs: GridCosts, bar: Bar, memory: str) -> int:
     from treefield.kernels.grid.profiles import ROLES
 
     states, segment = costs.n_labels**bar.queue, _segment_steps(costs, bar, memory)
@@ -303,7 +266,7 @@ def _workspace_bytes(costs: GridCosts, bar: _Bar, memory: str) -> int:
     return kept + checkpoints + tables + bar.steps * LANES * (8 * costs.n_labels + 64)
 
 
-def _new_workspace(costs: GridCosts, bar: _Bar, memory: str) -> tuple[Profile, Labels]:
+def _new_workspace(costs: GridCosts, bar: Bar, memory: str) -> tuple[Profile, Labels]:
     from treefield.kernels.grid.profiles import ROLES, Profile
     from treefield.kernels.grid.ribbon_costs import Labels
     from treefield.kernels.simd.arrays import aligned, zeros
@@ -327,118 +290,3 @@ def _new_workspace(costs: GridCosts, bar: _Bar, memory: str) -> tuple[Profile, L
     )
     old, new = (aligned(bar.steps * LANES, np.int32) for _ in range(2))
     return profile, Labels(old, new, np.zeros(bar.steps, np.uint8))
-
-
-def _lay_out(costs: GridCosts, bar: _Bar, offsets: tuple[int, ...]) -> Layout:
-    """Where the ribbons along an axis lie, the first of them ending at the offsets."""
-    from treefield.kernels.grid.packing import NaturalCosts
-    from treefield.kernels.grid.ribbon_costs import Ribbons
-
-    numbers, phases = _groups(bar, offsets)
-    grid = costs.kernel_grid()
-    plan = Schedule(bar.axis, numbers, np.zeros(0, np.int64), np.zeros(0, np.int64), lambda rng: [])
-    lines, directions = locate(costs, grid, plan, absorb=True, packed=False, ring=False)
-    kinds, inside, outside = _edges(costs, bar, numbers, lines)
-    used = numbers >= 0
-    ribbons = Ribbons(
-        rows=bar.rows,
-        queue=bar.queue,
-        near=bar.sizes[-1] if len(bar.sizes) == 2 and bar.sizes[0] > 1 else 1,
-        roles=kinds[:, 0].copy(),
-        directions=kinds[:, 1].copy(),
-        distances=kinds[:, 2].copy(),
-        inside=inside,
-        outside=outside,
-        active=_masks(used),
-        ring=costs.periodic[bar.axis],
-        start=0,
-    )
-    axis_weights = grid.weights[directions] if grid.uniform else grid.weights[:0]
-    natural = NaturalCosts(costs.flat_unary, forbidden_in_dtype(costs, 1.0), grid.weights, axis_weights, grid.uniform)
-    return Layout(lines, ribbons, natural, phases, np.zeros(len(numbers) // bar.rows))
-
-
-def _groups(bar: _Bar, offsets: tuple[int, ...]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The line numbers of groups of eight ribbons, [group, row][lane], -1 where there is none; and each phase's groups.
-
-    Ribbons of one phase do not touch: along each axis across, their colours alternate, with a third colour for the last
-    of an odd number of ribbons around a periodic axis.
-    """
-    across = zip(bar.shape, bar.sizes, offsets, bar.periodic, strict=True)
-    cuts = [_cut(n, size, offset, ring=bool(ring)) for n, size, offset, ring in across]
-    members, colour = cuts[0]
-    if len(cuts) == 2:
-        (rows, row_colour), (columns, column_colour) = cuts
-        first, second = rows[:, None, :, None], columns[None, :, None, :]
-        members = np.where((first >= 0) & (second >= 0), first * bar.shape[1] + second, -1).reshape(-1, bar.rows)
-        number = 1 + max(row_colour.max(), column_colour.max())
-        colour = (row_colour[:, None] + column_colour).reshape(-1) % number
-    numbers, phases, count = [], [], 0
-    for phase in np.unique(colour):
-        own = members[colour == phase]
-        groups = -(-len(own) // LANES)
-        padded = np.full((groups * LANES, bar.rows), -1)
-        padded[: len(own)] = own
-        numbers.append(padded.reshape(groups, LANES, bar.rows).swapaxes(1, 2).reshape(-1, LANES))
-        phases.append(np.arange(count, count + groups))
-        count += groups
-    return np.concatenate(numbers), phases
-
-
-def _cut(n: int, size: int, offset: int, *, ring: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The coordinates of each part of an axis that is cut into parts of that size, -1 beyond its ends; and colours."""
-    if ring:
-        count = -(-n // size)
-        index = np.arange(count * size).reshape(count, size)
-        coordinates = np.where(index < n, (index + offset) % n, -1)
-    else:
-        count = -(-(n + size - offset) // size)
-        index = np.arange(count * size).reshape(count, size) + offset - size
-        coordinates = np.where((index >= 0) & (index < n), index, -1)
-    colours = np.arange(count) % 2
-    if ring and count % 2 == 1 and count > 1:
-        colours[-1] = 2
-    return coordinates, colours
-
-
-def _edges(costs: GridCosts, bar: _Bar, numbers: np.ndarray, lines: Lines) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Which edges lead to sites of the same ribbon that entered before, and which to sites outside.
-
-    Returns the role, direction and distance of each kind of the former, and the masks `inside` and `outside`.
-    """
-    from treefield.kernels.grid.profiles import LAST, LEAVING, NEAR, SECOND, THIRD
-
-    rows = np.arange(bar.rows)
-    exists = lines.exists.reshape(-1, bar.rows, lines.directions, LANES)
-    used = (numbers >= 0).reshape(-1, bar.rows, LANES)
-    outside = exists.copy()
-    outside[:, :, 0] = False
-    kinds = [(SECOND if bar.has_diagonals else LEAVING, 0, bar.rows)]
-    inside = [exists[:, :, 0] & used]
-    coordinates = np.unravel_index(rows, bar.sizes)
-    others = [a for a in range(len(costs.shape)) if a != bar.axis]
-    steps = [step for number, step in enumerate(costs.lattice.steps) if number != bar.axis]
-    for d, (step, sign) in enumerate(((step, sign) for step in steps for sign in (-1, 1)), start=1):
-        moved = [c + sign * step[a] for c, a in zip(coordinates, others, strict=True)]
-        there = np.logical_and.reduce([(c >= 0) & (c < n) for c, n in zip(moved, bar.sizes, strict=True)])
-        other = np.ravel_multi_index([np.where(there, c, 0) for c in moved], bar.sizes)
-        own = exists[:, :, d] & used[:, other] & there[:, None]
-        outside[:, :, d] &= ~own
-        distance = bar.rows * -sign * step[bar.axis] + int((rows - other)[there].max(initial=-bar.rows))
-        if distance <= 0:
-            continue  # the other site enters later, or there is none in the ribbon
-        if distance == bar.queue:
-            role = LEAVING
-        elif step[bar.axis] != 0:
-            role = THIRD
-        else:
-            role = LAST if distance == 1 else NEAR
-        kinds.append((role, d, distance))
-        inside.append(own)
-    order = np.argsort([role for role, _, _ in kinds], kind="stable")  # the edge to the site that leaves comes first
-    return np.array(kinds)[order], _masks(np.stack(inside, axis=2)[:, :, order]), _masks(outside)
-
-
-def _masks(lanes: np.ndarray) -> np.ndarray:
-    """Bit masks of the last axis, as a flat array."""
-    return (lanes << np.arange(LANES)).sum(axis=-1, dtype=np.int64).reshape(-1)
