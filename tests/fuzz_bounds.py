@@ -12,6 +12,7 @@ import random
 import re
 import sys
 import time
+import unittest.mock
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +24,7 @@ import treefield as tf
 from fuzz_models import KINDS, Model, kind_of, random_model
 
 ARITHMETICS = ("auto", "int16", "float32", "float64")
-SOLVERS = ("minimize", "tree_bp", *(f"trw {arithmetic}" for arithmetic in ARITHMETICS))
+SOLVERS = ("minimize", "search", "tree_bp", *(f"trw {arithmetic}" for arithmetic in ARITHMETICS))
 _ITERATIONS = 8  # of trw
 _ROUNDING = Fraction(1, 10**12)  # of float64 sums, relative to the sum of magnitudes
 _TIGHT = Fraction(1, 10**6)
@@ -73,8 +74,14 @@ def _check_solver(outcome: Outcome, mrf: Any, solver: str) -> None:
     if solver == "tree_bp":
         if model.truth.is_forest:
             _check_result(outcome, mrf, solver, tf.tree_bp(mrf))
-    elif solver == "minimize":
-        _check_result(outcome, mrf, solver, tf.minimize(mrf, maxiter=5 + model.seed % 16, rng=model.seed, threads=1))
+    elif solver in ("minimize", "search"):
+        options = {"maxiter": 5 + model.seed % 16, "rng": model.seed, "threads": 1}
+        if solver == "minimize":
+            res = tf.minimize(mrf, **options)
+        else:
+            with unittest.mock.patch("treefield.solvers.minimize.solve_by_elimination", return_value=None):
+                res = tf.minimize(mrf, **options)
+        _check_result(outcome, mrf, solver, res)
     else:
         arithmetic = solver.removeprefix("trw ")
         try:
@@ -132,7 +139,7 @@ def _check_result(outcome: Outcome, mrf: Any, solver: str, res: tf.MAPResult) ->
 
 
 def _is_proof(res: tf.MAPResult) -> bool:
-    return "proved optimal" in res.message or res.message.startswith("exact")
+    return res.proof is not None
 
 
 # --- runs -----------------------------------------------------------------------------------------------------------
