@@ -19,7 +19,7 @@ SCHEDULES = {
 
 
 TORUS = {"connectivity": 2, "periodic": True}
-LINES_ONLY = 'bands, width and memory="low" go with rows and columns'
+LINES_ONLY = 'bands and memory="low" go with rows and columns'
 
 
 def open_schedule(trees, shape, periodic):
@@ -156,7 +156,7 @@ def test_given_trees_of_a_lattice_include_diagonal_edges():
         (TORUS, {"bands": 4}, LINES_ONLY),
         (TORUS, {"memory": "low"}, LINES_ONLY),
         (TORUS, {"trees": "ribbons", "width": 2}, "periodic along 0 and 1 must be one of .*got 'ribbons'"),
-        (TORUS, {"trees": "trees", "width": 2}, LINES_ONLY),
+        (TORUS, {"trees": "trees", "width": 2}, 'width=2 goes with trees="wide"'),
         ({"periodic": True}, {"trees": "sites", "memory": "low"}, LINES_ONLY),
         ({"connectivity": 2}, {"trees": "forests", "bands": 4}, LINES_ONLY),
         ({"connectivity": 2}, {"trees": "sites", "order": "random"}, 'order="random" does not go with trees="sites"'),

@@ -179,7 +179,7 @@ def test_drawing_the_steps_in_two_shares_gives_the_same_labels():
     lines, _, steps = prepared(case.mrf(), x, -1)
     whole, parts = x.reshape(-1).copy(), x.reshape(-1).copy()
     gaps, sites = lines.draw(whole, steps, 2.0, 3.0, 7)
-    shares = [lines.draw(parts, steps[start::2], 2.0, 3.0, 7, queue=start) for start in (1, 0)]
+    shares = [lines.draw(parts, steps[start::2], 2.0, 3.0, 7, thread=start) for start in (1, 0)]
     np.testing.assert_array_equal(whole, parts)
     assert (gaps, sites) == tuple(map(sum, zip(*shares, strict=True))) and sites == x.size
     ranked = np.sort(kernel_marginals(case.mrf(), x, -1), axis=-1)

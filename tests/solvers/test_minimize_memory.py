@@ -224,3 +224,12 @@ def test_a_checkpoint_of_other_widths_is_refused(tmp_path):
     limit = int(next(iter(mrf.backend.search_bytes().values())) + 48 * mrf.size)
     with pytest.raises(ValueError, match="widths"):
         tf.minimize(mrf, maxiter=6, tol=0, rng=0, checkpoint=path, memory_limit=limit)
+
+
+def test_a_long_grid_stays_within_its_memory_limit():
+    """Its columns are swept in hundreds of queues."""
+    mrf = glass((6000, 30))
+    limit = least_limit(mrf, NO_DUAL)
+    res, peak = peak_of(lambda: tf.minimize(mrf, memory_limit=limit, maxiter=3, tol=0, rng=0, threads=2))
+    assert peak <= limit, f"{peak / limit:.2f} of the limit"
+    assert res.nit == 3

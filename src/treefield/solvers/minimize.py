@@ -50,11 +50,12 @@ def minimize(
 ) -> MAPResult:
     """Minimise the energy by the best means there are, and say how good the answer is.
 
-    With ``method="auto"`` a tree is solved exactly at once, and so is a graph of small treewidth. Otherwise two
-    searches work side by side: tree-reweighted messages give a lower bound and suggest labellings (as `trw`), and T-ILS
-    improves them (`t_ils` with mixed jumps, accepted component by component). Where the bound does not come closer and
-    its suggestions do not help, as on frustrated spin glasses, the time goes to T-ILS. The result holds the lower bound
-    and the gap: a proof of how far the energy can be from the least one.
+    With ``method="auto"`` a tree is solved exactly at once, and so are graphs of small treewidth and narrow grids.
+    Otherwise two searches work side by side: tree-reweighted messages give a lower bound and suggest labellings (as
+    `trw`), and T-ILS improves them (`t_ils` with mixed jumps, accepted component by component, and where labels are few
+    with ribbons or wide trees). Where the bound does not come closer and its suggestions do not help, as on frustrated
+    spin glasses, the time goes to T-ILS. The result holds the lower bound and the gap: a proof of how far the energy
+    can be from the least one.
 
     Parameters
     ----------

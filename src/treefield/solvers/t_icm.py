@@ -51,6 +51,7 @@ def t_icm(
         "trees": all sites cut into induced trees, which may touch, in two ways; the default.
         "forests": large induced forests, enough of them that every site is in one.
         "random-trees", "random-forests": the same, drawn afresh for every sweep.
+        "wide": induced subgraphs with at most `width` undecided sites at a time, drawn afresh for every sweep.
         Of either:
         "sites": single sites, which is ICM.
         A list of flat site indices: your own trees; each array and the edges between its sites must have no cycle.
@@ -59,8 +60,8 @@ def t_icm(
     bands : int, optional
         How many bands; the default depends on the model's size and labels alone.
     width : int, optional
-        How many lines a ribbon has. A sweep takes labels**width operations per site, with 8 neighbours
-        labels**(width + 1): by default at most 256. A ribbon as wide as the grid is exact.
+        How many lines a ribbon has, or undecided sites a wide tree. A sweep takes labels**width operations per site,
+        with 8 neighbours labels**(width + 1): by default at most 256. A ribbon as wide as the grid is exact.
     maxiter, time_limit : optional
         The largest number of sweeps, and of seconds (overrun by one sweep at most, compilation left out).
     callback : function, optional

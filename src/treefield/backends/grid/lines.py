@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class WorkSpace:
-    """Packed labels, and scratch per queue: shared by the axes of a grid, which are solved one after the other."""
+    """Packed labels, and scratch per thread: shared by the axes of a grid, which are solved one after the other."""
 
     def __init__(self, costs: GridCosts, plans: list[schedules.Schedule]) -> None:
         self._costs = costs
@@ -26,18 +26,18 @@ class WorkSpace:
         self.labels = np.zeros(size, np.uint8 if costs.n_labels <= 256 else np.int32)
         self._scratch: dict[int, Scratch] = {}
 
-    def scratch(self, queue: int) -> Scratch:
-        """The scratch of one queue."""
-        if queue not in self._scratch:
-            self._scratch[queue] = _scratch(max(self._costs.shape), self._costs.n_labels, self._costs.dtype)
-        return self._scratch[queue]
+    def scratch(self, thread: int) -> Scratch:
+        """The scratch of one thread."""
+        if thread not in self._scratch:
+            self._scratch[thread] = _scratch(max(self._costs.shape), self._costs.n_labels, self._costs.dtype)
+        return self._scratch[thread]
 
 
 class AxisLines:
     """The lines along one axis: where they are, and their costs.
 
     The costs are packed once, in the unary's own dtype (memory: one unary), and the labels at every sweep; or with
-    ``packed=False`` a step's costs at a time (memory: length x labels x a few numbers per lane and queue). Without
+    ``packed=False`` a step's costs at a time (memory: length x labels x a few numbers per lane and thread). Without
     `absorb` the neighbouring lines do not count; `scale` multiplies the pairwise costs. With `ring` the ends of a
     periodic line are joined, and its first site keeps its label; otherwise they are not.
     """
@@ -73,7 +73,7 @@ class AxisLines:
         self._packed = self._allocate(len(plan.lines)) if packed else None
         self._space = space
         self.changes = np.zeros(len(plan.blocks))
-        self._queues: dict[int, tuple[Packed, Rule]] = {}
+        self._by_thread: dict[int, tuple[Packed, Rule]] = {}
         blocks = np.arange(len(plan.lines))
         with as_compile_time():
             self._pack(blocks[:0])
@@ -81,21 +81,21 @@ class AxisLines:
             self.solve(aligned(0, np.int32), blocks[:0])
         self._pack(blocks)
 
-    def enter(self, flat: np.ndarray, blocks: np.ndarray, queue: int = 0) -> None:
+    def enter(self, flat: np.ndarray, blocks: np.ndarray, thread: int = 0) -> None:
         """Bring the labels of these blocks' lines in."""
         from treefield.kernels.grid.packing import pack_labels
 
         if self._packed is not None:
             pack_labels(flat, self.lines, blocks, self._space.labels)
 
-    def solve(self, flat: np.ndarray, steps: np.ndarray, check: bool = True, queue: int = 0) -> None:
-        """Solve the lines of these steps in place, their labels brought in before; `queue` names the work space.
+    def solve(self, flat: np.ndarray, steps: np.ndarray, check: bool = True, thread: int = 0) -> None:
+        """Solve the lines of these steps in place, their labels brought in before; `thread` names the work space.
 
         The energy changes are in `changes`, so that their sum does not depend on who solved which step.
         """
         from treefield.kernels.grid.lines import solve_lines, solve_lines_unpacked
 
-        work = *self._packed_costs(queue), self._space.scratch(queue), check, self.changes
+        work = *self._packed_costs(thread), self._space.scratch(thread), check, self.changes
         if self._packed is not None:
             solve_lines(self._space.labels, flat, steps, *work)
         else:
@@ -108,7 +108,7 @@ class AxisLines:
         return icm_lines(self._space.labels, flat, steps, *self._packed_costs(0), self._space.scratch(0))
 
     def draw(
-        self, out: np.ndarray, steps: np.ndarray, closeness: float, temperature: float, seed: int, queue: int = 0
+        self, out: np.ndarray, steps: np.ndarray, closeness: float, temperature: float, seed: int, thread: int = 0
     ) -> tuple[float, int]:
         """Draw labels of the lines of these steps from their min-marginals, where the two best are close.
 
@@ -122,7 +122,7 @@ class AxisLines:
         limit = min(self.costs.forbidden_cost / 2, largest)  # possible labels differ by less, forbidden ones by more
         options = float(closeness), min(1 / float(temperature), largest), limit, np.uint64(seed)
         return draw_lines(
-            self._space.labels, out, steps, *self._packed_costs(queue), self._space.scratch(queue), *options
+            self._space.labels, out, steps, *self._packed_costs(thread), self._space.scratch(thread), *options
         )
 
     def _pack(self, blocks: np.ndarray) -> None:
@@ -140,11 +140,11 @@ class AxisLines:
         weights = aligned(blocks * self.lines.directions * self._slots * LANES, self._natural.edge_weights.dtype)
         return Packed(unary, weights, self._slots)
 
-    def _packed_costs(self, queue: int) -> tuple[Packed, Lines, Rule]:
-        """The packed costs, the lines and the message rule, as one queue sees them: a rule may hold work space."""
-        if queue not in self._queues:
-            self._queues[queue] = self._allocate(1) if self._packed is None else self._packed, self.costs.rule()
-        packed, rule = self._queues[queue]
+    def _packed_costs(self, thread: int) -> tuple[Packed, Lines, Rule]:
+        """The packed costs, the lines and the message rule, as one thread sees them: a rule may hold work space."""
+        if thread not in self._by_thread:
+            self._by_thread[thread] = self._allocate(1) if self._packed is None else self._packed, self.costs.rule()
+        packed, rule = self._by_thread[thread]
         return packed, self.lines, rule
 
 

@@ -155,11 +155,11 @@ class LineSet:
         )
 
     def _map(self, work: Callable[..., None], flat: np.ndarray, parts: list[np.ndarray]) -> None:
-        """`work(flat, steps, queue=number)` for every part, shared out among threads."""
+        """`work(flat, steps, thread=number)` for every part, shared out among threads."""
 
         def solve(numbers: np.ndarray, thread: int) -> None:
             for number in numbers.tolist():
-                work(flat, parts[number], queue=number)
+                work(flat, parts[number], thread=thread)
 
         few = sum(map(len, parts)) <= _SERIAL_STEPS * self._workers.count
         self._workers.share(solve, np.arange(len(parts)), all_threads=self.has_all_cores and not few)
