@@ -352,3 +352,10 @@ def test_minimize_without_limits_stops_although_the_bound_creeps():
 
     res = tf.minimize(tf.GridMRF(unary, tf.Potts(0.3)), rng=0, callback=fail_after_1500)
     assert res.status == 0 and res.message.startswith("no improvement in energy or bound") and res.gap > 1e-4
+
+
+def test_an_exact_answer_says_that_every_labelling_is_forbidden():
+    ring = tf.GraphMRF(np.zeros((3, 2)), [(0, 1), (1, 2), (0, 2)], tf.Table([[np.inf, 0], [0, np.inf]]))
+    res = tf.minimize(ring)
+    assert res.status == tf.Status.INFEASIBLE and res.fun == res.lower_bound == math.inf
+    assert res.message.endswith("it holds 1 forbidden costs, and every other has some, too")

@@ -220,6 +220,7 @@ class Loop(abc.ABC):
         status, message = self._status, self._message or "running"
         if forbidden:
             message += f"; the labelling has infinite energy: it holds {forbidden} forbidden costs"
+            message += "" if self._proof is None else ", and every other has some, too"
             status = status if status in (Status.INTERRUPTED, Status.RUNNING) else Status.INFEASIBLE
         lower_bound = min(self.bound, fun)  # rounding must not put the sum of float64s below what is proved
         return make_result(
