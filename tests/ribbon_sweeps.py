@@ -127,3 +127,22 @@ def least_energy(example, x, sites):
     unaries = np.array(example.model.unaries) + FORBIDDEN * changed
     graph = tf.GraphMRF(unaries, np.array(example.model.edges), np.array(example.model.tables))
     return float(graph.energy(graph.backend.eliminate(2.0**30, 2.0**30, 1)))
+
+
+def random_labels(mrf, seed=0):
+    return mrf.backend.random_labels(np.random.default_rng(seed))
+
+
+def eliminated(mrf):
+    graph = mrf.to_graph()
+    return float(graph.energy(graph.backend.eliminate(2.0**30, 2.0**30, 1)))
+
+
+def energy_after_sweeps(mrf, trees, x, sweeps=3):
+    """Sweep in place; fail unless each returned change is that of the energy and none is positive."""
+    for _ in range(sweeps):
+        before = mrf.energy(x)
+        change = trees.sweep(x)
+        assert change <= 0
+        assert change == pytest.approx(mrf.energy(x) - before, rel=1e-9, abs=1e-6)
+    return mrf.energy(x)

@@ -98,8 +98,8 @@ class WideTrees(NamedTuple):
     width: int
     states: float  # at each step of its exact search
     work: float  # of a sweep, in sites x labels
-    memory: str  # the option that keeps its workspace to
-    bytes: int  # so many for each thread
+    memory: str  # the `memory` option for which `bytes` is estimated
+    bytes: int  # memory of the workspace of one thread
 
 
 class DualMessages(NamedTuple):
@@ -344,9 +344,9 @@ class Backend(Labels, Protocol):
         """The labelling of least energy without the edges between the lines along an axis, unary costs times `nu`."""
 
     def eliminate(self, max_entries: float, max_bytes: float, threads: int) -> np.ndarray | None:
-        """The labelling of least energy by elimination; None if its tables would be larger than that.
+        """The labelling of least energy by elimination; None if its predicted size exceeds a limit.
 
-        They have so many entries in all, and take so many bytes at once. Both are predicted.
+        `max_entries` limits the sum over all tables, `max_bytes` the peak memory.
         """
 
     def search_bytes(self) -> dict[tuple[str, str | None], int]:

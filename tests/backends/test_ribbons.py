@@ -11,28 +11,14 @@ from hypothesis import strategies as st
 import naive_ribbons
 import treefield as tf
 from lattices import Case
-from ribbon_sweeps import check_sweep, from_lattice, from_strategy, widths
+from ribbon_sweeps import check_sweep, eliminated, from_lattice, from_strategy, random_labels, widths
 from strategies import ALL_KINDS, grid_models, random_case
-from treefield.backends.grid import ribbon_layouts, ribbons
+from treefield.backends.grid import ribbon_layouts
 
 BOTH = (True, True)
 
 
-def energies(mrf, trees, x, sweeps=3):
-    """Sweep in place; fail unless each returned change is that of the energy and none is positive."""
-    for _ in range(sweeps):
-        before = mrf.energy(x)
-        change = trees.sweep(x)
-        assert change <= 0
-        assert change == pytest.approx(mrf.energy(x) - before, rel=1e-9, abs=1e-6)
-    return mrf.energy(x)
-
-
-def random_labels(mrf, seed=0):
-    return mrf.backend.random_labels(np.random.default_rng(seed))
-
-
-def sweep_every_width(example, seed, *, reverse=False):
+def check_every_width(example, seed, *, reverse=False):
     """Two sweeps with each width, the second with borders that move."""
     for width in widths(example):
         trees, x = example.mrf.backend.tree_set("ribbons", width=width), example.random(seed)
@@ -53,7 +39,7 @@ def test_sweep_gives_every_ribbon_its_best_labels(kind, forbidden):
     @settings(max_examples=18)
     @given(grid_models(kinds=[kind], forbidden=forbidden), st.integers(0, 99), st.booleans())
     def check(case, seed, reverse):
-        sweep_every_width(from_strategy(case), seed, reverse=reverse)
+        check_every_width(from_strategy(case), seed, reverse=reverse)
 
     check()
 
@@ -64,7 +50,7 @@ def test_sweep_gives_every_ribbon_its_best_labels(kind, forbidden):
 def test_sweep_gives_every_ribbon_its_best_labels_in_each_dtype(kind, labels, dtype):
     for seed, integer in enumerate((True, False)):
         for shape in [(3, 4), (4, 3), (2, 6)] if labels == 2 else [(3, 3), (2, 4)]:
-            sweep_every_width(from_strategy(random_case(seed, kind, shape, labels, dtype, integer)), seed)
+            check_every_width(from_strategy(random_case(seed, kind, shape, labels, dtype, integer)), seed)
 
 
 KINDS = ["potts", "table", "edge-tables"]
@@ -75,7 +61,7 @@ KINDS = ["potts", "table", "edge-tables"]
 def test_ribbons_with_eight_neighbours_are_exact(kind, shape):
     for seed, (labels, masked) in enumerate(itertools.product((2, 3), (False, True))):
         if labels ** math.prod(shape) < 20_000:
-            sweep_every_width(from_lattice(Case(seed, shape, kind, labels, masked=masked)), seed)
+            check_every_width(from_lattice(Case(seed, shape, kind, labels, masked=masked)), seed)
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (4, 3), (3, 3), (5, 3), (2, 5)])
@@ -86,9 +72,9 @@ def test_ribbons_of_periodic_grids_are_exact_but_for_one_column(kind, shape):
         if any(n < 3 and ring for n, ring in zip(shape, periodic, strict=True)):
             continue
         case = Case(seed, shape, kind, 2, connectivity=1, periodic=periodic, masked=seed == 1, uniform=seed == 2)
-        sweep_every_width(from_lattice(case), seed, reverse=seed == 0)
+        check_every_width(from_lattice(case), seed, reverse=seed == 0)
     if math.prod(shape) <= 9:
-        sweep_every_width(from_lattice(Case(5, shape, kind, 3, connectivity=1, periodic=BOTH)), 5)
+        check_every_width(from_lattice(Case(5, shape, kind, 3, connectivity=1, periodic=BOTH)), 5)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +93,7 @@ def test_ribbons_of_periodic_grids_are_exact_but_for_one_column(kind, shape):
 def test_bars_of_3d_grids_are_exact(kind, shape, periodic):
     for seed, masked in enumerate((False, True)):
         case = Case(seed, shape, kind, 2, connectivity=1, periodic=periodic, masked=masked)
-        sweep_every_width(from_lattice(case), seed, reverse=masked)
+        check_every_width(from_lattice(case), seed, reverse=masked)
 
 
 def test_bars_of_a_torus_with_three_axes_are_exact_for_every_width():
@@ -205,11 +191,6 @@ def test_ribbons_of_one_phase_never_touch(ring):
 
 
 # --- ribbons as wide as the grid --------------------------------------------------------------------------------------
-
-
-def eliminated(mrf):
-    graph = mrf.to_graph()
-    return float(graph.energy(graph.backend.eliminate(2.0**30, 2.0**30, 1)))
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
@@ -371,227 +352,3 @@ def test_wider_ribbons_find_lower_energies():
     mrf = tf.GridMRF(np.random.default_rng(0).random((40, 40, 2)), tf.Potts(0.6))
     found = [tf.t_icm(mrf, "unary", rng=0, trees="ribbons", width=width).fun for width in (1, 3, 8)]
     assert found == sorted(found, reverse=True) and len(set(found)) == 3
-
-
-# --- threads and memory -----------------------------------------------------------------------------------------------
-
-MODELS = {
-    "Potts, 2 labels": lambda: Case(1, (9, 31), "potts", 2, connectivity=1).mrf,
-    "table, 2 labels": lambda: Case(2, (9, 31), "table", 2, connectivity=1).mrf,
-    "Potts, 3 labels": lambda: Case(3, (9, 31), "potts", 3, connectivity=1).mrf,
-    "table, 3 labels": lambda: Case(4, (9, 31), "table", 3, connectivity=1).mrf,
-    "edge tables": lambda: Case(5, (9, 31), "edge-tables", 3, connectivity=1).mrf,
-    "eight neighbours, 2 labels": lambda: Case(6, (9, 31), "table", 2).mrf,
-    "eight neighbours": lambda: Case(7, (9, 31), "table", 3).mrf,
-    "periodic": lambda: Case(8, (9, 31), "table", 3, connectivity=1, periodic=BOTH).mrf,
-    "masked": lambda: Case(9, (9, 31), "table", 3, connectivity=1, masked=True).mrf,
-    "3-D": lambda: Case(10, (4, 5, 13), "table", 2, connectivity=1).mrf,
-    "real costs": lambda: tf.GridMRF(np.random.default_rng(0).random((9, 31, 3)), tf.TruncatedQuadratic(0.2, 3)),
-}
-every_model = pytest.mark.parametrize("name", MODELS)
-
-
-def sweeps(mrf, width=3, **options):
-    """The labels and changes of a few sweeps."""
-    trees, x = mrf.backend.tree_set("ribbons", width=width, **options), random_labels(mrf)
-    rng = np.random.default_rng(0)
-    changes = [trees.sweep(x, rng, reverse=number == 1) for number in range(3)]
-    return changes, x.tolist()
-
-
-@every_model
-def test_ribbons_split_into_segments_have_the_same_labels(name, monkeypatch):
-    mrf = MODELS[name]()
-    expected = sweeps(mrf)
-    for steps in (1, 2, 3, 5, 16, 31, 64, 92):
-        monkeypatch.setattr(ribbons, "_segment_steps", lambda costs, bar, memory, steps=steps: min(steps, bar.steps))
-        assert sweeps(mrf) == expected
-
-
-@every_model
-def test_ribbons_with_low_memory_have_the_same_labels(name, monkeypatch):
-    mrf = MODELS[name]()
-    expected = sweeps(mrf)
-    monkeypatch.setattr(ribbons, "_FEW_BYTES", {"auto": 2**25, "low": 1})
-    assert sweeps(mrf, memory="low") == expected
-    monkeypatch.setattr(ribbons, "_FEW_BYTES", {"auto": 1, "low": 1})
-    assert sweeps(mrf) == expected
-
-
-def test_low_memory_splits_a_ribbon_and_needs_less():
-    mrf = tf.GridMRF(np.zeros((4, 3000, 3), np.float32), tf.Potts(1))
-    whole, split = (ribbons.profile_bytes(mrf.backend, 4, memory) for memory in ("auto", "low"))
-    assert split < whole / 4
-
-
-@pytest.mark.parametrize("width", [1, 2])
-@pytest.mark.parametrize("connectivity", [1, 2])
-def test_tables_of_many_labels_are_part_of_the_estimate(connectivity, width):
-    mrf = tf.GridMRF(np.zeros((4, 5, 20), np.float32), tf.Potts(1), connectivity=connectivity)
-    trees = mrf.backend.tree_set("ribbons", width=width)
-    trees.sweep(random_labels(mrf))
-    estimate = ribbons.profile_bytes(mrf.backend, width)
-    assert max(map(workspace_bytes, trees._workspaces.values())) <= estimate + 2**12
-
-
-def test_single_lines_with_eight_neighbours_need_no_tables_of_three_labels():
-    """A table of 500**3 entries would take 4 GB."""
-    rng = np.random.default_rng(0)
-    mrf = tf.GridMRF(rng.random((2, 3, 500), np.float32), tf.Potts(0.3), connectivity=2)
-    assert ribbons.profile_bytes(mrf.backend, 1) < 2**27
-    x = random_labels(mrf)
-    y = x.copy()
-    energies(mrf, mrf.backend.tree_set("ribbons", width=1), x, 1)
-    assert mrf.energy(x) < mrf.energy(y)
-
-
-def workspace_bytes(workspace):
-    _, profile, labels = workspace
-    return sum(array.nbytes for array in (*profile, *labels) if isinstance(array, np.ndarray))
-
-
-@every_model
-def test_workspaces_are_no_larger_than_what_is_estimated(name):
-    mrf = MODELS[name]()
-    for width, memory in itertools.product((1, 2, 4), ("auto", "low")):
-        trees = mrf.backend.tree_set("ribbons", width=width, memory=memory)
-        trees.sweep(random_labels(mrf))
-        for workspace in trees._workspaces.values():
-            assert workspace_bytes(workspace) <= ribbons.profile_bytes(mrf.backend, width, memory) + 2**12
-
-
-@every_model
-def test_ribbons_do_not_depend_on_the_number_of_threads(name, monkeypatch):
-    monkeypatch.setattr(ribbons, "_SERIAL_BELOW", 0)
-    mrf = MODELS[name]()
-    one, two = (sweeps(mrf, width=1, threads=threads) for threads in (1, 2))
-    assert one == two
-
-
-@pytest.mark.parametrize("order", ["fixed", "random"])
-def test_groups_of_large_grids_are_shared_among_threads(order, monkeypatch):
-    monkeypatch.setattr(ribbons, "_SERIAL_BELOW", 0)
-    mrf = Case(11, (150, 90), "table", 2, connectivity=1, periodic=(False, True)).mrf
-    results = [sweeps(mrf, threads=threads, order=order) for threads in (1, 2)]
-    assert results[0] == results[1]
-    assert mrf.backend.tree_set("ribbons", width=3, threads=2)._workers.count == 2
-
-
-def test_threads_share_the_groups_of_a_phase(monkeypatch):
-    monkeypatch.setattr(ribbons, "_SERIAL_BELOW", 0)
-    shares, solve = [], ribbons.RibbonSet._workspace
-
-    def watched(trees, bar, thread):
-        shares.append(thread)
-        return solve(trees, bar, thread)
-
-    monkeypatch.setattr(ribbons.RibbonSet, "_workspace", watched)
-    for name in MODELS:  # as in the test above
-        shares.clear()
-        sweeps(MODELS[name](), width=1, threads=2)
-        assert set(shares) == {0, 1}, name
-
-
-def test_layouts_that_are_kept_are_few(monkeypatch):
-    monkeypatch.setattr(ribbons, "_KEPT_LINES", 50)
-    mrf = MODELS["3-D"]()
-    expected = sweeps(mrf)
-    trees, rng, x = mrf.backend.tree_set("ribbons", width=4), np.random.default_rng(0), random_labels(mrf)
-    for _ in range(30):
-        trees.sweep(x, rng)
-        assert len(trees._layouts) < 8
-    monkeypatch.setattr(ribbons, "_KEPT_LINES", 2**16)
-    assert sweeps(mrf) == expected
-
-
-# --- odd shapes and widths --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1), (2, 3), (1, 1, 1), (1, 4, 1)])
-@pytest.mark.parametrize("labels", [1, 2, 3])
-@pytest.mark.parametrize("connectivity", [1, 2])
-def test_the_smallest_grids_have_ribbons(shape, labels, connectivity):
-    if len(shape) == 3 and connectivity == 2:
-        return
-    mrf = tf.GridMRF(np.random.default_rng(0).random((*shape, labels)), tf.Potts(0.3), connectivity=connectivity)
-    for width in (None, 1):
-        x = random_labels(mrf)
-        energies(mrf, mrf.backend.tree_set("ribbons", width=width), x)
-        if sum(n > 1 for n in shape) <= 1:
-            assert mrf.energy(x) == tf.tree_bp(mrf).fun
-
-
-@pytest.mark.parametrize(
-    ("labels", "connectivity", "shape", "width"),
-    [
-        (2, 1, (20, 30), 8),
-        (2, 2, (20, 30), 7),
-        (3, 1, (20, 30), 5),
-        (16, 1, (20, 30), 2),
-        (17, 1, (20, 30), 1),
-        (300, 1, (20, 30), 1),
-        (1, 1, (20, 30), 1),
-        (2, 1, (3, 5), 5),
-        (2, 1, (9, 9, 9), 8),
-    ],
-)
-def test_the_width_that_is_not_given_has_at_most_256_states(labels, connectivity, shape, width):
-    unary = np.zeros((*shape, labels), np.float32)
-    trees = tf.GridMRF(unary, tf.Potts(1), connectivity=connectivity).backend.tree_set("ribbons")
-    assert trees.width == width
-
-
-def least_of_two_rows(unary, weight):
-    """The least energy of a Potts model of two rows, by the costs of all pairs of labels of a column."""
-    own = unary[0][:, :, None] + unary[1][:, None, :] + weight * (1 - np.eye(unary.shape[-1]))
-    costs = own[0]
-    for column in own[1:]:
-        for axis in (0, 1):
-            costs = np.minimum(costs, costs.min(axis, keepdims=True) + weight)
-        costs = costs + column
-    return float(costs.min())
-
-
-@pytest.mark.parametrize("labels", [180, 300])
-def test_many_labels_are_solved_in_ribbons_of_one_and_two_lines(labels):
-    mrf = tf.GridMRF(np.random.default_rng(0).random((2, 6, labels)), tf.Potts(0.4))
-    least = least_of_two_rows(mrf.unary, 0.4)
-    x = random_labels(mrf)
-    energies(mrf, mrf.backend.tree_set("ribbons", width=1), x)
-    assert mrf.energy(x) >= least - 1e-9
-    mrf.backend.tree_set("ribbons", width=2).sweep(x)
-    assert mrf.energy(x) == pytest.approx(least)
-
-
-def test_masks_may_leave_out_whole_rows():
-    rng = np.random.default_rng(0)
-    mask = np.ones((8, 9), bool)
-    mask[[0, 3, 4]] = mask[:, 5] = False
-    unary = rng.random((8, 9, 2))
-    unary[~mask] = np.nan
-    mrf = tf.GridMRF(unary, tf.Potts(0.7), mask=mask)
-    for width in range(1, 10):
-        x = random_labels(mrf)
-        assert math.isfinite(energies(mrf, mrf.backend.tree_set("ribbons", width=width), x))
-    assert mrf.energy(x) == pytest.approx(eliminated(mrf))
-
-
-@pytest.mark.parametrize("scale", [1e-300, 1e30, 1e290])
-@pytest.mark.parametrize("labels", [2, 3])
-def test_tiny_and_huge_costs_are_solved_exactly(scale, labels):
-    unary = np.random.default_rng(0).random((4, 12, labels))
-    x = random_labels(tf.GridMRF(unary, tf.Potts(0.4)))
-    y = x.copy()
-    tf.GridMRF(unary, tf.Potts(0.4)).backend.tree_set("ribbons", width=4).sweep(x)
-    mrf = tf.GridMRF(unary * scale, tf.Potts(0.4 * scale))
-    assert mrf.backend.tree_set("ribbons", width=4).sweep(y) < 0
-    np.testing.assert_array_equal(x, y)
-
-
-def test_lines_of_one_site_read_no_edge_beyond_the_last():
-    tables = [np.ones((3, 3, 1, 2, 2)), np.ones((3, 3, 1, 2, 2)), np.ones((3, 3, 0, 2, 2))]
-    mrf = tf.GridMRF(np.zeros((3, 3, 1, 2)), tf.EdgeTables(tables), periodic=(True, True, False))
-    trees = mrf.backend.tree_set("ribbons", width=2)
-    for bar in trees._bars:
-        lines = trees._layout(bar, bar.sizes).lines
-        assert lines.edges.max() < len(mrf.backend._tables) // 4

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import treefield as tf
-from treefield.backends.grid.threads import Workers, share_of
+from treefield.backends.threads import Workers, share_of
 
 
 def test_shares_are_all_parts_in_order():

@@ -87,7 +87,7 @@ class GraphBackend(GraphCosts):
         raise TypeError("a graph has no lines")
 
     def eliminate(self, max_entries: float, max_bytes: float, threads: int) -> np.ndarray | None:
-        """The labelling of least energy by elimination; None if its tables would be larger than that."""
+        """The labelling of least energy by elimination; None if its predicted size exceeds a limit."""
         return eliminate(self, max_entries, max_bytes, threads)
 
     @property

@@ -15,7 +15,7 @@ import scipy.sparse
 import scipy.sparse.csgraph
 
 from treefield.backends.graph.costs import GraphCosts
-from treefield.backends.grid.threads import Workers, share_of
+from treefield.backends.threads import Workers, share_of
 from treefield.validation import label_dtype
 
 if TYPE_CHECKING:

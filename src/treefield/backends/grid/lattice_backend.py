@@ -164,7 +164,7 @@ class LatticeBackend(GridCosts):
         return self._graph.whole_tree()
 
     def eliminate(self, max_entries: float, max_bytes: float, threads: int) -> np.ndarray | None:
-        """The labelling of least energy by elimination; None if its tables would be larger than that."""
+        """The labelling of least energy by elimination; None if its predicted size exceeds a limit."""
         return eliminate_grid(self, max_entries, max_bytes, threads)
 
     @property

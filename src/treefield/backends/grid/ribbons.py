@@ -11,7 +11,7 @@ import numpy as np
 from treefield.backends.grid.costs import GridCosts
 from treefield.backends.grid.ribbon_layouts import Bar, Layout, lay_out
 from treefield.backends.grid.schedules import LANES, cross_shape
-from treefield.backends.grid.threads import Workers, share_of
+from treefield.backends.threads import Workers, share_of
 from treefield.protocols import WideTrees
 from treefield.validation import as_count, as_flat_labels
 

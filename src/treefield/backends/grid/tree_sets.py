@@ -12,8 +12,8 @@ from treefield.backends.grid.costs import GridCosts
 from treefield.backends.grid.forests import GridForests, combs
 from treefield.backends.grid.lines import AxisLines, WorkSpace
 from treefield.backends.grid.ribbons import RibbonSet, as_width
-from treefield.backends.grid.threads import Workers
 from treefield.backends.shared import as_site_lists
+from treefield.backends.threads import Workers
 from treefield.protocols import Trees, TreeSet
 from treefield.validation import as_choice, as_count, as_flat_labels, as_thread_count
 
